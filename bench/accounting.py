@@ -28,13 +28,13 @@ from dp_accounting.pld import privacy_loss_distribution as pld_library
 from dp_accounting.rdp import RdpAccountant
 
 from modicum.accounting import FILTERS
-from modicum.accounting.conversions.best import curve_epsilon
+from modicum.accounting.batch_format import Batch, Part, merged, total_of_parts
+from modicum.accounting.conversions.epsilon_delta import curve_epsilon
 from modicum.accounting.conversions.moments import renyi_epsilon, zcdp_epsilon
 from modicum.accounting.filters.any_order import OrderFilter
 from modicum.accounting.grid import ORDERS, RHO, order_index
-from modicum.accounting.kinds.batch_format import Batch, Part, merged, total_of_parts
-from modicum.accounting.kinds.table import KINDS, complete_values
-from modicum.shell.pld import batch_epsilon
+from modicum.accounting.mechanism_registry import KINDS, complete_values
+from modicum.integrations.pld.batch import batch_epsilon
 
 SEED = 20261121
 DELTA = Fraction(1, 10**6)

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from planner_trials import WORKLOADS, Outcomes, Spread, Trial, table
 
-from modicum.accounting.filters.unlocking import AtOnce, Unlocking
-from modicum.planner.simulating.setting import TIGHT_FILTER, Setting
+from modicum.accounting.filters.unlock_schedule import AtOnce, Unlocking
+from modicum.planner.simulation.setting import TIGHT_FILTER, Setting
 from modicum.workloads.cohere import Recipe
 
 #: How much more of the utility our best must accept than DPK as published.

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from planner_trials import Outcomes, Spread, Trial, published, table
 
-from modicum.accounting.filters.unlocking import AtOnce, Schedule, Unlocking
-from modicum.planner.simulating.setting import Setting
+from modicum.accounting.filters.unlock_schedule import AtOnce, Schedule, Unlocking
+from modicum.planner.simulation.setting import Setting
 from modicum.workloads.cohere import Recipe
 
 #: Where requests are charged, as the columns of the figures name it.

@@ -31,7 +31,7 @@ from typing import Final
 
 from cryptography.fernet import Fernet
 
-from modicum.shell.vault import file_keys, new_key_file, open_vault
+from modicum.vault import file_keys, new_key_file, open_vault
 from modicum.workloads.adult.people import adult_people
 
 COLUMNS: Final = ("age", "race", "sex", "income")

@@ -47,14 +47,14 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import modicum as mo
-from modicum.shell.escrow.equipment import EscrowPlace
-from modicum.shell.escrow.opening import open_escrow
-from modicum.shell.query_files import load_query
-from modicum.shell.vault.key_files import new_key_file
+from modicum.api.local.escrow.actions import EscrowOffice
+from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.escrow.proposal import Heading
+from modicum.ops.escrow.equipment import EscrowPlace
+from modicum.ops.escrow.opening import open_escrow
+from modicum.ops.files.queries import load_query
+from modicum.vault.key_files import new_key_file
 from modicum.workloads.adult.people import adult_people
-from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.data_kept import Declared, Owned
-from modicum.workspace.escrowing.office import EscrowOffice
 
 COLUMNS: Final = ("age", "race", "sex", "income")
 ADDED_MAX: Final = 3.0

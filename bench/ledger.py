@@ -31,6 +31,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from modicum.api.local import Decision
+from modicum.api.local.evaluation import price_release
+from modicum.api.ports.storage import Store, Turn
 from modicum.ledger import GENESIS, Event, Record, seal
 from modicum.ledger.log.events import (
     PolicyActivated,
@@ -40,13 +43,10 @@ from modicum.ledger.log.events import (
 )
 from modicum.ledger.proof.consistency import content_of
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
-from modicum.shell.clock import SystemClock
-from modicum.shell.serving.decider import Decider
-from modicum.shell.storage.stores import open_store
-from modicum.workspace import Decision
-from modicum.workspace.answers import price_release
-from modicum.workspace.ports import Store, Turn
+from modicum.policy.compiler import compile_text
+from modicum.storage.factory import open_store
+from modicum.system.clock import SystemClock
+from modicum.writer.service import Decider
 
 Written: TypeAlias = dict[str, Any]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modicum.accounting.neighborhoods.sweep import Line, worst_pair
+from modicum.accounting.neighborhoods.line_sweep import Line, worst_pair
 
 SEED = 20261121
 #: The reference is left out for more releases than this.

@@ -17,15 +17,15 @@ from fractions import Fraction
 from pathlib import Path
 from unittest import mock
 
-from modicum.accounting.filters import budget_filters
-from modicum.accounting.filters.budget_filters import FILTERS
+from modicum.accounting.filters import budget
+from modicum.accounting.filters.budget import FILTERS
 from modicum.accounting.filters.shares import Shares
 from modicum.cli.progress import counting
-from modicum.planner.allocating.engines import EngineOf, numba_engine
-from modicum.planner.allocating.steady import Steady
-from modicum.planner.allocating.with_numpy import NumpyEngine
-from modicum.planner.simulating import simulation
-from modicum.planner.simulating.setting import SOLVERS, Setting
+from modicum.planner.allocation.engine import EngineOf, numba_engine
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.reserve_price import Steady
+from modicum.planner.simulation import simulation
+from modicum.planner.simulation.setting import SOLVERS, Setting
 from modicum.workloads.cohere import Recipe, cohere
 
 WORKLOADS = ("w1", "w2", "w3", "w4")
@@ -83,7 +83,7 @@ class Trial:
             filters[str(self.shares)] = self.shares
         with (
             mock.patch.object(simulation, "SOLVERS", solvers),
-            mock.patch.object(budget_filters, "FILTERS", filters),
+            mock.patch.object(budget, "FILTERS", filters),
         ):
             yield
 

@@ -36,11 +36,11 @@ from modicum.accounting import (
     filter_for,
 )
 from modicum.accounting.budgets import RenyiBudget, with_parameter
-from modicum.accounting.filters.order import no_looser
+from modicum.accounting.filters.comparison import no_looser
 from modicum.policy.budget_maps import BudgetMap, Same
 from modicum.policy.model import Setting
 from modicum.policy.predicates import Constant, LabelIn, ReadsAny, Scope
-from modicum.policy.pruning.pruned import prune
+from modicum.policy.pruning.result import prune
 from modicum.policy.rules import BaseRule, RuleSet, Stage
 from modicum.release import Vocabulary
 from modicum.release.vocabulary import Label

@@ -26,11 +26,11 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from modicum.accounting import Loss, mechanisms
-from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
-from modicum.ledger.quick import Asked, QuickBalances, numba_engine
-from modicum.ledger.quick.layout import Booleans, Integers, Layout, Rows, layout_of
+from modicum.ledger.bulk import Asked, QuickBalances, numba_engine
+from modicum.ledger.bulk.layout import Booleans, Integers, Layout, Rows, layout_of
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 
 SEED = 20261121
 #: Attributes and categories: 4 units x (1 + 1400 + 3 x 300) bases x 24 contexts.

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modicum.shell.engines.protocol import Engine
+    from modicum.engines.protocol import Engine
 
 SEED = 20261121
 PAGES = 100
@@ -157,7 +157,7 @@ def plain(
         connection = duckdb.connect(config={"memory_limit": f"{memory}B"})
         statement = PLAIN.format(views=f"read_parquet('{path}')")
         return lambda _: connection.execute(statement).fetchall()
-    from modicum.shell.engines.spark_session import SparkOptions, running, started
+    from modicum.engines.spark_session import SparkOptions, running, started
 
     session = running() or started(SparkOptions(memory=memory), folder)
     session.read.parquet(str(path)).createOrReplaceTempView("views")
@@ -169,11 +169,11 @@ def private(
     folder: Path, engine: str, path: Path, memory: str
 ) -> Callable[[str], object]:
     """Return what asks the query with its bounds, and maybe with noise."""
-    from modicum.query.answers import answers_of
-    from modicum.shell.engines.noise import OpenDpSampler
-    from modicum.shell.engines.opening import SystemLots
-    from modicum.shell.query_files import load_query
-    from modicum.workspace.querying.running import noisy_of
+    from modicum.api.local.queries.execution import noisy_of
+    from modicum.engines.factory import SystemLots
+    from modicum.engines.noise import OpenDpSampler
+    from modicum.ops.files.queries import load_query
+    from modicum.query.results import answers_of
 
     query = load_query(folder / "query.yaml", folder / "policy.yaml")
     opened = open_engine(folder, engine, path, memory)
@@ -192,10 +192,10 @@ def open_engine(folder: Path, engine: str, path: Path, memory: str) -> Engine:
     """Return an engine that may use so much memory, over one file."""
     sources = {"views": str(path)}
     if engine == "duckdb":
-        from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
+        from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 
         return DuckdbEngine(sources, DuckdbOptions(f"{memory}B", folder=folder))
-    from modicum.shell.engines.spark_engine import SparkEngine, SparkOptions
+    from modicum.engines.spark_engine import SparkEngine, SparkOptions
 
     return SparkEngine(sources, SparkOptions(memory=memory))
 

@@ -26,14 +26,14 @@ from rich.console import Console
 from rich.progress import Progress
 
 from modicum.accounting import ApproxBudget
-from modicum.planner.allocating.engines import EngineOf, numba_engine
-from modicum.planner.allocating.with_numpy import NumpyEngine
-from modicum.planner.simulating.metering import Meter
-from modicum.planner.simulating.scenario import Scenario, filtered, simulate_ruled
-from modicum.planner.simulating.setting import Setting
-from modicum.planner.simulating.simulation import Run, simulate
+from modicum.planner.allocation.engine import EngineOf, numba_engine
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.simulation.loss_meter import Meter
+from modicum.planner.simulation.scenario import Scenario, filtered, simulate_ruled
+from modicum.planner.simulation.setting import Setting
+from modicum.planner.simulation.simulation import Run, simulate
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.workloads.cohere import Recipe
 from modicum.workloads.dpolicy import ROUNDS, dpolicy
 from modicum.workloads.model import Workload

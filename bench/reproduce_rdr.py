@@ -27,7 +27,7 @@ import pyarrow.csv
 
 from modicum.risk import PUBLISHED as CANDIDATES
 from modicum.risk import Risk, rdr
-from modicum.risk.choosing.spread import sum_of_squares
+from modicum.risk.selection.spread import sum_of_squares
 from modicum.workloads.adult.people import adult_people
 from modicum.workloads.adult.queries import PUBLISHED, QUERIES, ROWS, THRESHOLDS
 

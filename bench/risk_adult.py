@@ -17,12 +17,12 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from modicum.engines.duckdb_engine import DuckdbEngine
 from modicum.risk.candidates import PUBLISHED
 from modicum.risk.indicator import Indicator
+from modicum.risk.measurement.influence import measure
 from modicum.risk.noise import GaussianNoise, LaplaceNoise, Noise
 from modicum.risk.question import read_question
-from modicum.shell.engines.duckdb_engine import DuckdbEngine
-from modicum.shell.risks.measuring import measure
 from modicum.workloads.adult.queries import QUERIES, TABLE
 
 Numbers = NDArray[np.float64]

@@ -10,11 +10,11 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from modicum.risk.measurement.influence import measure
 from modicum.risk.question import read_question
-from modicum.shell.risks.measuring import measure
 
 if TYPE_CHECKING:
-    from modicum.shell.engines.sql_engine import SqlEngine
+    from modicum.engines.sql_engine import SqlEngine
 
 SEED = 20_261_122
 TABLE = "visits"
@@ -52,10 +52,10 @@ def open_engine(path: Path, engine: str, memory: str) -> SqlEngine:
     """Return an engine that may use so much memory, over one file."""
     sources = {TABLE: str(path)}
     if engine == "duckdb":
-        from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
+        from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 
         return DuckdbEngine(sources, DuckdbOptions(f"{memory}B", folder=path.parent))
-    from modicum.shell.engines.spark_engine import SparkEngine, SparkOptions
+    from modicum.engines.spark_engine import SparkEngine, SparkOptions
 
     return SparkEngine(sources, SparkOptions(memory=memory))
 

@@ -25,17 +25,17 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from modicum.api.local.evaluation import price_release
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import ALL
+from modicum.api.permissions.tokens import TokenTerms
 from modicum.ledger import GENESIS, Event, Record, seal
 from modicum.ledger.log.events import PastRecorded, PolicyActivated
 from modicum.ledger.proof.consistency import content_of
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
-from modicum.shell.registry.registry import open_registry
-from modicum.shell.storage.stores import open_store
-from modicum.workspace.answers import price_release
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import ALL
-from modicum.workspace.permissions.tokens import TokenTerms
+from modicum.policy.compiler import compile_text
+from modicum.server.auth.registry import open_registry
+from modicum.storage.factory import open_store
 
 SEED = 20261122
 CATEGORIES = 30

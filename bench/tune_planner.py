@@ -24,12 +24,12 @@ from planner_trials import (
 )
 
 from modicum.accounting.conversions.moments import renyi_cap, zcdp_cap
-from modicum.accounting.filters.budget_filters import FILTERS
+from modicum.accounting.filters.budget import FILTERS
 from modicum.accounting.filters.shares import Shares
-from modicum.accounting.filters.unlocking import AtOnce, Schedule, Unlocking
+from modicum.accounting.filters.unlock_schedule import AtOnce, Schedule, Unlocking
 from modicum.accounting.grid import EPS, INFINITE, ORDERS, RHO, order_index
-from modicum.core.exact import LOSS_UNIT
-from modicum.planner.simulating.setting import TIGHT_FILTER, Setting
+from modicum.core.rationals import LOSS_UNIT
+from modicum.planner.simulation.setting import TIGHT_FILTER, Setting
 from modicum.workloads.cohere import SAMPLING, Recipe
 from modicum.workloads.request_types import all_types
 

@@ -22,8 +22,8 @@ from samples.postgres import Cluster, running_cluster
 from suites import EVERY, QUICK, ROOT, chosen, suite_of, suite_of_test
 
 from modicum.core.yaml_reader import read_document
-from modicum.policy import compile as compile_module
-from modicum.shell.sandbox import turns
+from modicum.policy import compiler as compile_module
+from modicum.sandbox import slots
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
@@ -127,8 +127,8 @@ def _own_turns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Sandboxes wait for others on this machine; not tests for other tests."""
     folder = tmp_path_factory.mktemp("turns")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(turns, "FOLDER_OF_ROOT", folder / "root")
-        patch.setattr(turns, "FOLDER_OF_OTHERS", folder)
+        patch.setattr(slots, "FOLDER_OF_ROOT", folder / "root")
+        patch.setattr(slots, "FOLDER_OF_OTHERS", folder)
         yield
 
 

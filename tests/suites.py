@@ -39,7 +39,7 @@ class Suite:
         about: What they ask.
         tests: Their modules, as patterns of paths below `tests`.
         packages: The packages below `modicum` whose changes they notice, as
-            `server` or `shell.sandbox`, beside the bottom ones.
+            `server` or `ops.backup`, beside the bottom ones.
     """
 
     about: str
@@ -49,8 +49,14 @@ class Suite:
 
 #: Under everything: their changes run every suite.
 BOTTOM: Final = (
-    *("core", "accounting", "release", "policy", "ledger", "api", "workspace"),
-    *("shell.clock", "shell.files", "shell.storage", "shell.wiring"),
+    *("core", "accounting", "release", "policy", "ledger", "api"),
+    *("system.clock", "ops.files.documents", "storage", "ops.wiring"),
+)
+
+#: What works for the product: computes, runs, reports, operates.
+WORKING: Final = (
+    *("engines", "integrations", "sandbox", "vault", "system", "risk"),
+    *("reports", "ops", "writer"),
 )
 
 SUITES: Final = {
@@ -72,17 +78,17 @@ SUITES: Final = {
             "unit/remote/test_same_script.py",
             "unit/remote/test_two_workspaces.py",
         ),
-        ("escrow", "planner", "server", "remote", "shell"),
+        ("escrow", "planner", "server", "client", *WORKING),
     ),
     "postgres": Suite(
         "all that is stored, in PostgreSQL; tests are here that need its server",
         (),
-        ("shell.serving", "shell.backups", "shell.registry"),
+        ("writer", "ops.backup", "server.auth"),
     ),
     "docs": Suite(
         "pages and examples whose commands are run; tests are here that are marked so",
         ("docs/test_ask_a_server.py", "docs/test_escrow_documents.py"),
-        ("cli", "server", "shell", "query", "risk", "planner", "escrow", "workloads"),
+        ("cli", "server", "query", "planner", "escrow", "workloads", *WORKING),
     ),
     "engines": Suite(
         "DuckDB, Spark and other libraries against an oracle, and each other",
@@ -106,7 +112,7 @@ SUITES: Final = {
         ),
         (
             *("cli.query", "cli.query_text", "query", "risk"),
-            *("shell.adapters", "shell.engines", "shell.query_files", "shell.workers"),
+            *("integrations", "engines", "ops.command", "ops.files.queries"),
         ),
     ),
     "plans": Suite(
@@ -123,7 +129,7 @@ SUITES: Final = {
             "unit/shell/test_simulation_shell.py",
             "unit/workloads/*.py",
         ),
-        ("cli", "planner", "workloads", "shell"),
+        ("cli", "planner", "workloads", *WORKING),
     ),
     "risk": Suite(
         "risk studies, their reports and pictures",
@@ -135,7 +141,7 @@ SUITES: Final = {
             "unit/shell/risks/*.py",
             "unit/shell/test_risk_*.py",
         ),
-        ("cli", "risk", "query", "server", "shell", "workloads"),
+        ("cli", "query", "server", "workloads", *WORKING),
     ),
     "escrow": Suite(
         "programs that nobody trusts, and an escrow with real processes and keys",
@@ -155,7 +161,7 @@ SUITES: Final = {
             "unit/workspace/test_escrow_attacked.py",
             "unit/workspace/test_escrow_blocks.py",
         ),
-        ("cli", "escrow", "query", "risk", "server", "shell", "workloads"),
+        ("cli", "escrow", "query", "server", "workloads", *WORKING),
     ),
     "kills": Suite(
         "servers, workers and disks that end at the worst time, and clocks that jump",
@@ -172,7 +178,7 @@ SUITES: Final = {
             "system/test_worker_kills.py",
             "unit/shell/adapters/test_command_signals.py",
         ),
-        ("cli", "server", "remote", "shell"),
+        ("cli", "server", "client", *WORKING),
     ),
     "fuzzing": Suite(
         "requests that Schemathesis makes up, and files that are broken at random",
@@ -181,7 +187,7 @@ SUITES: Final = {
             "property/test_query_fuzz.py",
             "system/test_rest_fuzzing.py",
         ),
-        ("escrow", "query", "server", "shell"),
+        ("escrow", "query", "server", *WORKING),
     ),
     "machines": Suite(
         "what is installed and deployed, benchmarks, and figures of papers",
@@ -194,7 +200,7 @@ SUITES: Final = {
             "system/test_reproduction.py",
             "unit/shell/test_*_bench.py",
         ),
-        ("cli", "server", "risk", "planner", "workloads", "shell"),
+        ("cli", "server", "planner", "workloads", *WORKING),
     ),
 }
 

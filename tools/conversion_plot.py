@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from modicum.accounting.conversions.guarantees import Guarantee, Target
-from modicum.accounting.conversions.named import convert
+from modicum.accounting.conversions.registry import convert
 from modicum.accounting.grid import ORDERS
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "conversions.svg"

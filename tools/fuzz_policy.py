@@ -15,7 +15,7 @@ import atheris
 
 with atheris.instrument_imports(include=["modicum"]):
     from modicum.core.errors import Code, InputError
-    from modicum.policy.compile import compile_text
+    from modicum.policy.compiler import compile_text
 
 
 def try_bytes(data: bytes) -> None:

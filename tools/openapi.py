@@ -15,9 +15,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from modicum.server.app import build
-from modicum.server.description import description_of, operations
-from modicum.server.limits import Rates
-from modicum.server.telemetry.watch import Watch
+from modicum.server.openapi import description_of, operations
+from modicum.server.rate_limits import Rates
+from modicum.server.telemetry.context import Watch
 
 FILE = Path(__file__).parents[1] / "docs" / "reference" / "openapi.json"
 

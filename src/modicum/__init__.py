@@ -13,6 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from modicum.api.local import Decision, Workspace
+    from modicum.api.local.escrow.datasets import Declared, Owned
+    from modicum.api.local.escrow.proposal import Heading
+    from modicum.api.ports.escrow import Limits as TaskLimits
+    from modicum.client.factory import connect
     from modicum.core.errors import (
         AccessError,
         ConflictError,
@@ -26,7 +31,19 @@ if TYPE_CHECKING:
     from modicum.escrow import tasks
     from modicum.escrow.inspection import inspected
     from modicum.escrow.programs import Table
+    from modicum.integrations.dp_events import from_dp_event
     from modicum.ledger.log.contracts import Version
+    from modicum.ops.escrow.epsilon_choice import contract_risk, query_risk
+    from modicum.ops.escrow.equipment import EscrowPlace
+    from modicum.ops.escrow.factory import begin_vault
+    from modicum.ops.escrow.opening import open_escrow
+    from modicum.ops.escrow.own_risk import own_risk
+    from modicum.ops.escrow.synthetic_answers import made_up_answers
+    from modicum.ops.files import requests
+    from modicum.ops.files.documents import load_policy, load_release
+    from modicum.ops.files.queries import load_query, sql_query
+    from modicum.ops.joining import reservation
+    from modicum.ops.wiring import open_workspace as open  # noqa: A004
     from modicum.release import ReleaseDraft as Release
     from modicum.release import (
         approx_dp,
@@ -40,75 +57,58 @@ if TYPE_CHECKING:
         randomized_response,
         zcdp,
     )
-    from modicum.remote.opening import connect
+    from modicum.risk import measurement as risk
     from modicum.risk.candidates import grid
-    from modicum.shell import request_files as requests
-    from modicum.shell import risks as risk
-    from modicum.shell.adapters.dp_events import from_dp_event
-    from modicum.shell.catalogue.making import task_program
-    from modicum.shell.catalogue.trying import try_out
-    from modicum.shell.escrow.beginning import begin_vault
-    from modicum.shell.escrow.by_risk import contract_risk, query_risk
-    from modicum.shell.escrow.equipment import EscrowPlace
-    from modicum.shell.escrow.made_up_answers import made_up_answers
-    from modicum.shell.escrow.opening import open_escrow
-    from modicum.shell.escrow.own_risk import own_risk
-    from modicum.shell.files import load_policy, load_release
-    from modicum.shell.joining import reservation
-    from modicum.shell.query_files import load_query, sql_query
-    from modicum.shell.risks import count
-    from modicum.shell.serving.decider import Decider, Limits
-    from modicum.shell.serving.once import Once, Replayed
-    from modicum.shell.serving.opening import open_decider
-    from modicum.shell.wiring import open_workspace as open  # noqa: A004
-    from modicum.workspace import Decision, Workspace
-    from modicum.workspace.escrowing.asking import Heading
-    from modicum.workspace.escrowing.data_kept import Declared, Owned
-    from modicum.workspace.escrowing.ports import Limits as TaskLimits
+    from modicum.risk.measurement import count
+    from modicum.sandbox.catalog import task_program
+    from modicum.sandbox.trial import try_out
+    from modicum.writer.factory import open_decider
+    from modicum.writer.idempotency import Once, Replayed
+    from modicum.writer.service import Decider, Limits
 
 # Name, module, name there (none for the module itself). Loaded when first used, so that
 # `import modicum` and the command line start fast.
 _PUBLIC = {
-    "open": ("modicum.shell.wiring", "open_workspace"),
-    "connect": ("modicum.remote.opening", "connect"),
-    "open_decider": ("modicum.shell.serving.opening", "open_decider"),
-    "load_policy": ("modicum.shell.files", "load_policy"),
-    "load_release": ("modicum.shell.files", "load_release"),
-    "load_query": ("modicum.shell.query_files", "load_query"),
-    "sql_query": ("modicum.shell.query_files", "sql_query"),
-    "requests": ("modicum.shell.request_files", ""),
+    "open": ("modicum.ops.wiring", "open_workspace"),
+    "connect": ("modicum.client.factory", "connect"),
+    "open_decider": ("modicum.writer.factory", "open_decider"),
+    "load_policy": ("modicum.ops.files.documents", "load_policy"),
+    "load_release": ("modicum.ops.files.documents", "load_release"),
+    "load_query": ("modicum.ops.files.queries", "load_query"),
+    "sql_query": ("modicum.ops.files.queries", "sql_query"),
+    "requests": ("modicum.ops.files.requests", ""),
     "risk": ("modicum.risk", ""),
-    "count": ("modicum.shell.risks", "count"),
+    "count": ("modicum.risk.measurement", "count"),
     "grid": ("modicum.risk.candidates", "grid"),
-    "from_dp_event": ("modicum.shell.adapters.dp_events", "from_dp_event"),
-    "reservation": ("modicum.shell.joining", "reservation"),
-    "open_escrow": ("modicum.shell.escrow.opening", "open_escrow"),
-    "EscrowPlace": ("modicum.shell.escrow.equipment", "EscrowPlace"),
-    "begin_vault": ("modicum.shell.escrow.beginning", "begin_vault"),
+    "from_dp_event": ("modicum.integrations.dp_events", "from_dp_event"),
+    "reservation": ("modicum.ops.joining", "reservation"),
+    "open_escrow": ("modicum.ops.escrow.opening", "open_escrow"),
+    "EscrowPlace": ("modicum.ops.escrow.equipment", "EscrowPlace"),
+    "begin_vault": ("modicum.ops.escrow.factory", "begin_vault"),
     "tasks": ("modicum.escrow.tasks", ""),
-    "contract_risk": ("modicum.shell.escrow.by_risk", "contract_risk"),
-    "query_risk": ("modicum.shell.escrow.by_risk", "query_risk"),
+    "contract_risk": ("modicum.ops.escrow.epsilon_choice", "contract_risk"),
+    "query_risk": ("modicum.ops.escrow.epsilon_choice", "query_risk"),
     "made_up_answers": (
-        "modicum.shell.escrow.made_up_answers",
+        "modicum.ops.escrow.synthetic_answers",
         "made_up_answers",
     ),
-    "task_program": ("modicum.shell.catalogue.making", "task_program"),
+    "task_program": ("modicum.sandbox.catalog", "task_program"),
     "inspected": ("modicum.escrow.inspection", "inspected"),
     "Table": ("modicum.escrow.programs", "Table"),
-    "try_out": ("modicum.shell.catalogue.trying", "try_out"),
-    "own_risk": ("modicum.shell.escrow.own_risk", "own_risk"),
-    "Heading": ("modicum.workspace.escrowing.asking", "Heading"),
-    "Declared": ("modicum.workspace.escrowing.data_kept", "Declared"),
-    "Owned": ("modicum.workspace.escrowing.data_kept", "Owned"),
+    "try_out": ("modicum.sandbox.trial", "try_out"),
+    "own_risk": ("modicum.ops.escrow.own_risk", "own_risk"),
+    "Heading": ("modicum.api.local.escrow.proposal", "Heading"),
+    "Declared": ("modicum.api.local.escrow.datasets", "Declared"),
+    "Owned": ("modicum.api.local.escrow.datasets", "Owned"),
     # `Limits` are those of a decider.
-    "TaskLimits": ("modicum.workspace.escrowing.ports", "Limits"),
+    "TaskLimits": ("modicum.api.ports.escrow", "Limits"),
     "Version": ("modicum.ledger.log.contracts", "Version"),
-    "Workspace": ("modicum.workspace", "Workspace"),
-    "Decider": ("modicum.shell.serving.decider", "Decider"),
-    "Limits": ("modicum.shell.serving.decider", "Limits"),
-    "Once": ("modicum.shell.serving.once", "Once"),
-    "Replayed": ("modicum.shell.serving.once", "Replayed"),
-    "Decision": ("modicum.workspace", "Decision"),
+    "Workspace": ("modicum.api.local", "Workspace"),
+    "Decider": ("modicum.writer.service", "Decider"),
+    "Limits": ("modicum.writer.service", "Limits"),
+    "Once": ("modicum.writer.idempotency", "Once"),
+    "Replayed": ("modicum.writer.idempotency", "Replayed"),
+    "Decision": ("modicum.api.local", "Decision"),
     "Release": ("modicum.release", "ReleaseDraft"),
     **{
         name: ("modicum.release", name)

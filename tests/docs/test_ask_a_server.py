@@ -12,17 +12,17 @@ from samples.escrows import MemoryEquipment
 from samples.remote import BEFORE, answering
 
 import modicum as mo
-from modicum.server.equipment import Equipment
-from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.proofs.bundles import is_bundle
-from modicum.shell.proofs.keys import make_key
-from modicum.workspace.escrowing.runs import Tools
+from modicum.api.local.escrow.execution import Tools
+from modicum.integrations.loader import Adapters
+from modicum.server.resources import Equipment
+from modicum.storage.proofs.bundles import is_bundle
+from modicum.storage.proofs.signing_keys import make_key
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "ask-a-server.md"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 #: What the page's releases are about is what the demo's policy knows.
-EXAMPLE = Path(mo.__file__).parent / "shell" / "examples" / "acme-health"
+EXAMPLE = Path(mo.__file__).parent / "ops" / "examples" / "acme-health"
 ASKING = (
     (EXAMPLE / "policy.yaml").read_text(encoding="utf-8")
     + """

@@ -48,18 +48,18 @@ from typer.testing import CliRunner
 import modicum
 from modicum.accounting import COORDINATES, FILTERS, ORDERS
 from modicum.accounting.filters.shares import Shares
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 from modicum.core.errors import Code
 from modicum.core.yaml_reader import read_document
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.release import parse_release, price
-from modicum.server.settings_reading import load_settings
+from modicum.server.settings.reader import load_settings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
-EXAMPLE = ROOT / "src" / "modicum" / "shell" / "examples" / "acme-health"
+EXAMPLE = ROOT / "src" / "modicum" / "ops" / "examples" / "acme-health"
 README = ROOT / "README.md"
 PAGEVIEWS = ROOT / "examples" / "pageviews"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])

@@ -13,12 +13,12 @@ from samples.escrows import MemoryEquipment
 from samples.remote import BEFORE, answering
 
 import modicum as mo
-from modicum.server.equipment import Equipment
-from modicum.shell.adapters.adapting import Adapters
-from modicum.workspace.escrowing.runs import Tools
+from modicum.api.local.escrow.execution import Tools
+from modicum.integrations.loader import Adapters
+from modicum.server.resources import Equipment
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rest.md"
-EXAMPLE = Path(mo.__file__).parent / "shell" / "examples" / "acme-health"
+EXAMPLE = Path(mo.__file__).parent / "ops" / "examples" / "acme-health"
 _MESSAGE = re.compile(r"^```http\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Stands for what differs from ledger to ledger.
 DIFFERS = "…"

@@ -6,9 +6,9 @@ import inspect
 import re
 from pathlib import Path
 
-from modicum.core.exact import brief
+from modicum.core.rationals import brief
 from modicum.escrow import tasks
-from modicum.escrow.catalogue import CURRENT
+from modicum.escrow.catalog import CURRENT
 from modicum.escrow.evaluations import LOOKS
 from modicum.escrow.inspection import WHY
 from modicum.escrow.models import MODELS

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from modicum.ledger.deciding.approvals import approvals_asked
-from modicum.ledger.log.release_format import release_from_plain
+from modicum.ledger.decision.approvals import approvals_asked
+from modicum.ledger.log.release_codec import release_from_plain
 from modicum.policy import Policy
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.policy.model import Approval
 
 Plain: TypeAlias = dict[str, Any]

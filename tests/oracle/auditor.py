@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from oracle.audit_points import Extent, Plain, ordinal
 from oracle.audit_sums import Charges, Sums, UnsupportedError
 from oracle.audited_people import People

@@ -16,13 +16,13 @@ from itertools import product
 from typing import TypeAlias, TypeVar
 
 from modicum.accounting import ApproxBudget, Filter, Loss, Total, Unlimited
-from modicum.accounting.filters.budget_filters import fixed_figure, limit
+from modicum.accounting.filters.budget import fixed_figure, limit
 from modicum.accounting.grid import DELTA, INFINITE
 from modicum.accounting.losses import total_of
-from modicum.core.exact import DELTA_UNIT, floor_units
-from modicum.ledger.deciding.charged import charged
-from modicum.ledger.deciding.matching import facts_of
-from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
+from modicum.core.rationals import DELTA_UNIT, floor_units
+from modicum.ledger.decision.charges import charged
+from modicum.ledger.decision.rule_matching import facts_of
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.model import Retired, RotationRule
 from modicum.policy.predicates import Facts, holds

@@ -11,12 +11,12 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modicum.api.local.access.access_document import rows_to_plain
+from modicum.api.local.access.row_filters import Columns, row_filter
+from modicum.api.local.access.sql import sql_predicate
 from modicum.core.canonical import decode, encode
 from modicum.release import Part, Partition, Population, Unit, Vocabulary
 from modicum.release.parts import FIRST_DAY, LAST_DAY, Box, Span, in_order, merged
-from modicum.workspace.planning.access_document import rows_to_plain
-from modicum.workspace.planning.access_rows import Columns, row_filter
-from modicum.workspace.planning.access_sql import sql_predicate
 
 #: Names and values that SQL, or a careless writer of it, would stumble over.
 NASTY = (

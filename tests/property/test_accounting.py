@@ -33,7 +33,7 @@ from modicum.accounting.conversions.moments import (
     zcdp_cap,
     zcdp_epsilon,
 )
-from modicum.accounting.filters.budget_filters import figure, fixed_figure, limit
+from modicum.accounting.filters.budget import figure, fixed_figure, limit
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO, order_index
 from modicum.accounting.losses import total_of
 from modicum.core.errors import InvariantError

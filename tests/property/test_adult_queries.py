@@ -18,15 +18,15 @@ import pyarrow as pa
 import pytest
 from samples.adult import adult, made_up
 
+from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.risk.candidates import PUBLISHED as CANDIDATES
-from modicum.risk.choosing.as_published import find_from_rdr
-from modicum.risk.choosing.thresholds import RatioAtLeast
 from modicum.risk.indicator import Indicator
+from modicum.risk.measurement.influence import measure, measure_again
 from modicum.risk.noise import GaussianNoise, LaplaceNoise, Noise
 from modicum.risk.profile import Influence
 from modicum.risk.question import read_question
-from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
-from modicum.shell.risks.measuring import measure, measure_again
+from modicum.risk.selection.published import find_from_rdr
+from modicum.risk.selection.thresholds import RatioAtLeast
 from modicum.workloads.adult.queries import PUBLISHED, QUERIES, THRESHOLDS, AdultQuery
 
 Row = dict[str, Any]

@@ -30,8 +30,8 @@ from modicum.ledger.log.events import (
 )
 from modicum.ledger.proof.checkpoints import Presented, receipt_of
 from modicum.ledger.proof.claims import Signed, claim_bytes, read_signed, signed_bytes
-from modicum.ledger.proof.stored_zip import packed
-from modicum.shell.proofs.verification import Trust, require_pinned, verify_log
+from modicum.ledger.proof.zip_format import packed
+from modicum.storage.proofs.verification import Trust, require_pinned, verify_log
 
 LAST = len(audited.bodies())
 

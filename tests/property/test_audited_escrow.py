@@ -23,11 +23,11 @@ from oracle.escrow import digest_of
 from samples.escrows import World
 from samples.forged import chained, drawn, forged, plain
 
+from modicum.api.local.escrow.proposal import Heading
 from modicum.core.errors import ModicumError
 from modicum.ledger import Record, audit, event_of
-from modicum.shell.report.escrow_story import EscrowStory
-from modicum.shell.report.told import Told
-from modicum.workspace.escrowing.asking import Heading
+from modicum.reports.escrow_timeline import EscrowStory
+from modicum.reports.log_position import Told
 
 Event: TypeAlias = dict[str, Any]
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from oracle.cel_trees import RefusedError, tree_of
 
 from modicum.core.errors import Code
-from modicum.policy.cel.lowering import CHARACTERS_MAX
-from modicum.policy.cel.syntax import NESTING_MAX, read_cel
+from modicum.policy.cel.compiler import CHARACTERS_MAX
+from modicum.policy.cel.parser import NESTING_MAX, read_cel
 from modicum.policy.cel.tree import CelError, Part, Place
 
 ATOMS = (

@@ -21,18 +21,18 @@ from oracle.cells import DenseLedger, Judgment, Turns, period_number
 from samples import divided
 
 from modicum.accounting import COORDINATES, INFINITE, Loss, Total
-from modicum.accounting.filters.budget_filters import filter_for
-from modicum.accounting.filters.unlocking import Unlocking
+from modicum.accounting.filters.budget import filter_for
+from modicum.accounting.filters.unlock_schedule import Unlocking
 from modicum.accounting.grid import RHO
 from modicum.ledger import Balances, RuleLoss, decide
 from modicum.ledger.cells import segments
-from modicum.ledger.deciding.balances import Brought
-from modicum.ledger.deciding.locked import Locked
+from modicum.ledger.decision.balances import Brought
+from modicum.ledger.decision.locked import Locked
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
-from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
-from modicum.ledger.state.planning import Planning
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
+from modicum.ledger.state.rounds import Planning
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_policy, compile_text
+from modicum.policy.compiler import compile_policy, compile_text
 from modicum.policy.model import Retired, RotationRule
 from modicum.policy.rules import Stage
 from modicum.release import Part, Relation

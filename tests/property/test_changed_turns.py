@@ -9,14 +9,14 @@ from typing import Any
 from budget import counted, examples, seed
 from samples.small import POLICY, compiled
 
+from modicum.api.local.policies.tested_groups import UserGroups, planning_of
 from modicum.core.document import from_python
 from modicum.ledger import Balances, RecordedRelease, decide, record_release
-from modicum.ledger.deciding.balances import brought
+from modicum.ledger.decision.balances import brought
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Verdict, differences
 from modicum.policy.model import Retired, RotationRule
 from modicum.release import parse_release, price
-from modicum.workspace.policies.tested_groups import UserGroups, planning_of
 
 HEAD = POLICY.split("policies:")[0]
 GROUPED = HEAD + "population: {groups: {immutable: [user]}}\npolicies:\n"

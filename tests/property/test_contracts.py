@@ -18,10 +18,10 @@ from samples.contracts import Drawer, activation
 
 from modicum.core.errors import ModicumError
 from modicum.ledger import State
-from modicum.ledger.following.snapshot import _state
 from modicum.ledger.log import events
-from modicum.ledger.log.event_format import to_plain
+from modicum.ledger.log.event_codec import to_plain
 from modicum.ledger.log.events import Body, Event
+from modicum.ledger.replay.snapshot import _state
 from modicum.ledger.state import state as state_module
 from modicum.ledger.state.escrow import EscrowBody
 from modicum.ledger.state.escrow_form import escrow_to_plain

@@ -18,7 +18,8 @@ from oracle.accounting import MP, Real, real
 
 from modicum.accounting import ORDERS, tightest_epsilon
 from modicum.accounting.budgets import ApproxBudget
-from modicum.accounting.conversions.best import (
+from modicum.accounting.calibration import Family, calibrate, meets
+from modicum.accounting.conversions.epsilon_delta import (
     best_delta,
     best_epsilon,
     curve_delta,
@@ -26,8 +27,7 @@ from modicum.accounting.conversions.best import (
 )
 from modicum.accounting.conversions.guarantees import Conversion, Guarantee, Target
 from modicum.accounting.conversions.moments import pure_delta, renyi_delta, zcdp_delta
-from modicum.accounting.conversions.named import CONVERSIONS, convert
-from modicum.accounting.conversions.optimal import (
+from modicum.accounting.conversions.optimal_composition import (
     optimal_pure_delta,
     optimal_pure_epsilon,
 )
@@ -39,10 +39,10 @@ from modicum.accounting.conversions.profiles import (
     laplace_delta,
     laplace_epsilon,
 )
+from modicum.accounting.conversions.registry import CONVERSIONS, convert
 from modicum.accounting.curves import Curve, composed
-from modicum.accounting.kinds.calibration import Family, calibrate, meets
-from modicum.accounting.kinds.table import calibrated, curve_of_kind, kind_named
 from modicum.accounting.losses import total_of
+from modicum.accounting.mechanism_registry import calibrated, curve_of_kind, kind_named
 from modicum.accounting.mechanisms import (
     declared_gdp,
     declared_pure,

@@ -21,11 +21,11 @@ from samples import parted
 from samples.parted import MONTHS, PEOPLE, POLICY, Written
 from samples.small import compiled
 
+from modicum.api.local import Workspace
 from modicum.core.errors import ApprovalError
-from modicum.ledger.following.snapshot import Snapshot, read_snapshot, write_snapshot
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
+from modicum.ledger.replay.snapshot import Snapshot, read_snapshot, write_snapshot
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 #: All that past releases read was there by then.
 AFTERWARDS = "2027-01-01T12:00:00.000000Z"

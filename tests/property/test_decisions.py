@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from oracle.decisions import CLOSE, Limit, counted_releases, margin
 from samples.small import workspace
 
+from modicum.api.local import Workspace
 from modicum.core.document import from_python
 from modicum.core.errors import ConflictError
-from modicum.ledger.log.recorded import record_release
+from modicum.ledger.log.recorded_release import record_release
 from modicum.release import parse_release, price
-from modicum.workspace import Workspace
 
 DELTA = Fraction(1, 10**7)
 

@@ -21,10 +21,12 @@ from oracle.bounded_queries import Plan, Table, Vector, answers, apart
 from oracle.query_cases import MANY, Case, with_ids, worst_pairs
 from samples.spark import spark_or_skip
 
+from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
+from modicum.engines.spark_engine import SparkEngine
 from modicum.query import tables
-from modicum.query.bounding import UNBOUNDED, moves
+from modicum.query.compiler import norms_of
+from modicum.query.contribution_bounds import UNBOUNDED, moves
 from modicum.query.groups import Grouping, shape_of
-from modicum.query.lowering import norms_of
 from modicum.query.model import ColumnRef, Key, Query
 from modicum.query.sensitivity import Norms
 from modicum.query.statistics import Cap, Exact, ExactPlan, Secrets, Statistic
@@ -32,8 +34,6 @@ from modicum.query.tree import nodes_of
 from modicum.release.parts import Part
 from modicum.release.periods import overlaps
 from modicum.release.units import Unit, kinds
-from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
-from modicum.shell.engines.spark_engine import SparkEngine
 
 START = int.from_bytes(seed().encode(), "big") * 1_000_000 + 500_000
 SECRETS = Secrets("5eed", "00")

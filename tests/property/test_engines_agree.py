@@ -16,9 +16,9 @@ from samples.exact_oracle import exact_answers
 from samples.exact_plans import Case, case_of
 from samples.spark import COMPILED, spark_or_skip
 
+from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
+from modicum.engines.spark_engine import SparkEngine
 from modicum.query.statistics import Secrets
-from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
-from modicum.shell.engines.spark_engine import SparkEngine
 
 ONE_THREAD = DuckdbOptions(threads=1)
 

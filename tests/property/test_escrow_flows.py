@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from oracle.escrow import Plain, contract_of, permits
 from samples.escrows import PROGRAM, World, query
 
+from modicum.api.local.escrow.actions import EscrowOffice
+from modicum.api.local.escrow.proposal import Heading
 from modicum.core.errors import ModicumError
 from modicum.ledger import event_of
-from modicum.ledger.log.event_format import to_plain
+from modicum.ledger.log.event_codec import to_plain
 from modicum.ledger.state.flow import Flow
-from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.office import EscrowOffice
 
 ANALYSTS = ("amir", "bea")
 OWNERS = ("olga", "pavel")

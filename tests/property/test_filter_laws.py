@@ -27,8 +27,9 @@ from modicum.accounting import (
     filter_for,
 )
 from modicum.accounting.budgets import RenyiBudget
-from modicum.accounting.filters.budget_filters import Filter, figure, limit
-from modicum.accounting.filters.published import (
+from modicum.accounting.filters.advanced_composition import WhitehouseFilter
+from modicum.accounting.filters.budget import Filter, figure, limit
+from modicum.accounting.filters.prototype import (
     PUBLISHED_ORDERS,
     is_proven,
     live_orders,
@@ -37,7 +38,6 @@ from modicum.accounting.filters.published import (
     wasted_share,
 )
 from modicum.accounting.filters.shares import Shares
-from modicum.accounting.filters.whitehouse import WhitehouseFilter
 from modicum.accounting.grid import DELTA, EPS, MU2, RHO, order_index
 from modicum.core.errors import InputError
 

@@ -11,12 +11,12 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modicum.api.local import Workspace
+from modicum.api.local.dry_run import TrialStore
 from modicum.core.errors import Code, ConflictError
 from modicum.ledger import audit
-from modicum.policy.compile import compile_text
-from modicum.shell.clock import FixedClock, add_seconds
-from modicum.workspace import Workspace
-from modicum.workspace.trial_ledger import TrialStore
+from modicum.policy.compiler import compile_text
+from modicum.system.clock import FixedClock, add_seconds
 
 DAY = 24 * 3600
 COUNTRIES = ("CH", "DE", "FR")

@@ -19,25 +19,25 @@ from samples import divided, ledgers
 from samples.ledgers import chance
 
 from modicum.accounting import COORDINATES, INFINITE, Loss
-from modicum.accounting.filters.unlocking import Unlocking
+from modicum.accounting.filters.unlock_schedule import Unlocking
 from modicum.accounting.grid import DELTA
 from modicum.ledger import Balances, RecordedRelease, decide
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
-from modicum.ledger.log.recorded import RecordedMechanism
-from modicum.ledger.state.planning import Planning
-from modicum.planner.allocating.engines import EngineOf
-from modicum.planner.allocating.optimal import BestEachRound
-from modicum.planner.allocating.with_numba import NumbaEngine
-from modicum.planner.allocating.with_numpy import NumpyEngine
-from modicum.planner.on_ledger.beforehand import Reason
-from modicum.planner.on_ledger.heeding import Means
-from modicum.planner.on_ledger.open_coordinates import open_engine
-from modicum.planner.on_ledger.planned import ON_LEDGER, Planned, plan_round
-from modicum.planner.on_ledger.round_problem import RoundProblem, problem_of
-from modicum.planner.on_ledger.telling import obstacles
-from modicum.planner.verifying import verify
+from modicum.ledger.log.recorded_release import RecordedMechanism
+from modicum.ledger.state.rounds import Planning
+from modicum.planner.allocation.engine import EngineOf
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.optimum import BestEachRound
+from modicum.planner.ledger_round.beforehand import Reason
+from modicum.planner.ledger_round.cancellation import Means
+from modicum.planner.ledger_round.coordinates import open_engine
+from modicum.planner.ledger_round.denial_reasons import obstacles
+from modicum.planner.ledger_round.plan import ON_LEDGER, Planned, plan_round
+from modicum.planner.ledger_round.problem import RoundProblem, problem_of
+from modicum.planner.verification import verify
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_policy
+from modicum.policy.compiler import compile_policy
 from modicum.policy.model import Retired, RotationRule
 from modicum.policy.rules import Stage
 from modicum.release import Part

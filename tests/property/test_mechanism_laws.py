@@ -27,7 +27,7 @@ from modicum.accounting.mechanisms import (
     sparse_vector,
     sparse_vector_one_threshold,
 )
-from modicum.accounting.mechanisms.data_dependent import pate_gnmax_data_dependent
+from modicum.accounting.mechanisms.pate_data_dependent import pate_gnmax_data_dependent
 
 pytestmark = pytest.mark.soak
 

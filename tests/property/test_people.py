@@ -17,14 +17,14 @@ from oracle.auditor import audit as audit_again
 from samples.audited import key
 from samples.small import NOON, POLICY, compiled, counts
 
+from modicum.api.local import Workspace
+from modicum.api.local.dry_run import TrialStore
+from modicum.api.local.evaluation import price_release
 from modicum.core.errors import ModicumError
 from modicum.ledger import audit
-from modicum.ledger.log.release_format import release_to_plain
+from modicum.ledger.log.release_codec import release_to_plain
 from modicum.policy import CompiledPolicy
-from modicum.shell.clock import FixedClock
-from modicum.workspace import Workspace
-from modicum.workspace.answers import price_release
-from modicum.workspace.trial_ledger import TrialStore
+from modicum.system.clock import FixedClock
 
 OFFICERS = ("olga", "pavel", "quin")
 PEOPLE = ("ann", *OFFICERS)

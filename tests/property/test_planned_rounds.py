@@ -23,12 +23,12 @@ from samples.planned import (
     world_of,
 )
 
-from modicum.planner.allocating.engines import EngineOf
-from modicum.planner.allocating.problem import Problem
-from modicum.planner.allocating.scores import by_score, efficiencies
-from modicum.planner.allocating.with_numba import NumbaEngine
-from modicum.planner.allocating.with_numpy import NumpyEngine
-from modicum.planner.verifying import verify
+from modicum.planner.allocation.engine import EngineOf
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.problem import Problem
+from modicum.planner.allocation.scores import by_score, efficiencies
+from modicum.planner.verification import verify
 
 pytestmark = pytest.mark.soak
 

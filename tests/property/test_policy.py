@@ -28,12 +28,12 @@ from modicum.accounting.budgets import RenyiBudget
 from modicum.core.document import Kind, Scalar, from_python
 from modicum.core.errors import Code, InputError, Mark
 from modicum.core.yaml_reader import read_document
-from modicum.ledger.deciding.balances import facts_of
-from modicum.ledger.log.recorded import record_release
+from modicum.ledger.decision.balances import facts_of
+from modicum.ledger.log.recorded_release import record_release
 from modicum.policy import CompiledPolicy, parse_policy
 from modicum.policy.budget_maps import apply_map, parse_map
-from modicum.policy.cel.lowering import parse_predicate
-from modicum.policy.compile import compile_text
+from modicum.policy.cel.compiler import parse_predicate
+from modicum.policy.compiler import compile_text
 from modicum.policy.predicates import Facts, Scope, holds
 from modicum.release import Label, Vocabulary, parse_release, price
 
@@ -699,7 +699,7 @@ def test_nothing_that_looks_like_cel_crashes_the_reader(
     refused_or_read(between.join(pieces))
 
 
-EXAMPLE = Path(modicum.__file__).parent / "shell" / "examples" / "acme-health"
+EXAMPLE = Path(modicum.__file__).parent / "ops" / "examples" / "acme-health"
 BROKEN = (
     *(
         ": ",

@@ -12,16 +12,16 @@ from samples.small import POLICY, compiled, counts, rule_holds
 
 from modicum.accounting import ApproxBudget, filter_for
 from modicum.accounting.budgets import parameter, with_parameter
-from modicum.accounting.filters.order import no_looser
+from modicum.accounting.filters.comparison import no_looser
+from modicum.api.local.explanation.conflicts import conflicts
 from modicum.core.document import from_python
 from modicum.ledger import Balances, RecordedRelease, decide, record_release
-from modicum.ledger.deciding.balances import brought
+from modicum.ledger.decision.balances import brought
 from modicum.policy import CompiledPolicy
-from modicum.policy.changes.comparison import Comparison
 from modicum.policy.changes.differences import Verdict, differences
+from modicum.policy.changes.rule_comparison import Comparison
 from modicum.policy.rules import Rule, Stage
 from modicum.release import parse_release, price
-from modicum.workspace.explaining.conflicts import conflicts
 
 # --- policies, releases and ledgers -------------------------------------------------
 
@@ -240,7 +240,7 @@ def test_budgets_by_eps_alone_are_compared_as_their_filters_are(
 
 def zero_cost(policy: CompiledPolicy, rule: Rule) -> RecordedRelease | None:
     """Return a release that costs nothing and falls under a rule, if one is found."""
-    from modicum.ledger.deciding.balances import facts_of
+    from modicum.ledger.decision.balances import facts_of
 
     for attributes in ((), ("age",), ("diagnosis",), ("steps",), ("age", "steps")):
         for ml in ("none", "black-box"):

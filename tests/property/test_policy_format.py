@@ -23,7 +23,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, to_plain
 from modicum.core.errors import Mark
-from modicum.core.exact import number_spelled, parse_number
+from modicum.core.rationals import number_spelled, parse_number
 from modicum.core.yaml_reader import read_document
 from modicum.policy import parse_policy
 from modicum.policy.document.canonical_form import (
@@ -32,7 +32,7 @@ from modicum.policy.document.canonical_form import (
     reformatted,
 )
 from modicum.policy.document.comments import comments_of
-from modicum.policy.json_schema.of_policy import policy_schema
+from modicum.policy.json_schema.policy import policy_schema
 
 
 class Fixed(dict[str, Any]):

@@ -14,9 +14,9 @@ from samples.small import POLICY
 
 import modicum
 from modicum.core.errors import Code, InputError
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 
-ROOT = Path(modicum.__file__).parent / "shell" / "examples" / "acme-health"
+ROOT = Path(modicum.__file__).parent / "ops" / "examples" / "acme-health"
 EVERYTHING = f"""{POLICY}
 population: {{partition_by: {{project: 900, country: {{values: [CH, DE]}}}}}}
 guards:

@@ -16,7 +16,7 @@ from hypothesis import event, given, reject, settings
 from hypothesis import strategies as st
 
 from modicum.core.document import from_python
-from modicum.policy.cel.lowering import parse_predicate
+from modicum.policy.cel.compiler import parse_predicate
 from modicum.policy.implication import search as implication
 from modicum.policy.implication.search import (
     UndecidedError,

@@ -20,9 +20,9 @@ from samples import ledgers
 from modicum.accounting import COORDINATES, INFINITE, Loss, Total
 from modicum.accounting.grid import EPS
 from modicum.ledger import Balances, Verdict, decide
-from modicum.ledger.deciding.balances import charges
-from modicum.ledger.deciding.decide import allows
-from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
+from modicum.ledger.decision.balances import charges
+from modicum.ledger.decision.decide import allows
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
 from modicum.release import Relation
 

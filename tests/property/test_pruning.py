@@ -26,7 +26,7 @@ from modicum.accounting import (
 )
 from modicum.accounting.budgets import RenyiBudget
 from modicum.accounting.curves import Curve
-from modicum.accounting.filters.order import no_looser, no_looser_alone
+from modicum.accounting.filters.comparison import no_looser, no_looser_alone
 from modicum.accounting.grid import DELTA, EPS, INFINITE, MU2, RHO, order_index
 from modicum.accounting.mechanisms import declared_pure, declared_zcdp
 from modicum.policy.budget_maps import BudgetMap, Same
@@ -46,11 +46,11 @@ from modicum.policy.predicates import (
     TextPasses,
     TextTest,
 )
-from modicum.policy.pruning import comparing
+from modicum.policy.pruning import comparison
 from modicum.policy.pruning.chains import chains_of
-from modicum.policy.pruning.comparing import scopes_of
+from modicum.policy.pruning.comparison import scopes_of
 from modicum.policy.pruning.logic import Logic
-from modicum.policy.pruning.pruned import prune, prune_alone
+from modicum.policy.pruning.result import prune, prune_alone
 from modicum.policy.rules import BaseRule, RuleSet, Stage
 from modicum.release import Vocabulary
 from modicum.release.vocabulary import Label
@@ -272,7 +272,7 @@ def test_every_sort_of_scope_was_compared() -> None:
 def test_without_room_for_ties_pruning_stays_true_and_only_misses_some(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(comparing, "TIED_MAX", 0)
+    monkeypatch.setattr(comparison, "TIED_MAX", 0)
     missed = 0
     for rules, order in random_policies(counted(40)):
         theorem = Theorem(rules, order, tighter, EVERYTHING)

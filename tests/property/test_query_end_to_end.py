@@ -17,21 +17,21 @@ from samples.declared import TABLES
 from samples.drawn_queries import Drawer
 from samples.exact_oracle import exact_answers
 
+from modicum.api.local.queries.execution import _Run
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError
-from modicum.core.exact import LOSS_UNIT
-from modicum.query.answers import answers_of
-from modicum.query.asking import Asked, Discovery, Noise
-from modicum.query.bounding import UNBOUNDED
-from modicum.query.exact.statements import statements
-from modicum.query.lowering import Lowered, lower
+from modicum.core.rationals import LOSS_UNIT
+from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
+from modicum.query.compiler import Lowered, lower
+from modicum.query.contribution_bounds import UNBOUNDED
+from modicum.query.explanation import computed, derivation
 from modicum.query.model import AllOf, AnyOf, Compare, Condition, IsIn, Not
+from modicum.query.request import Asked, Discovery, Noise
+from modicum.query.results import answers_of
+from modicum.query.sql.statements import statements
 from modicum.query.statistics import Cap, Secrets
-from modicum.query.telling import computed, derivation
 from modicum.release import parse_release, price
 from modicum.release.parts import EVERYTHING, Part
-from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
-from modicum.workspace.querying.running import _Run
 
 POLICY = organization.compiled(
     """\

@@ -12,7 +12,7 @@ from samples.drawn_queries import WORDS, drawn, spoiled
 
 from modicum.core.errors import Code, ModicumError
 from modicum.query.model import AllOf, AnyOf, Condition, Not
-from modicum.query.parsing import parse_query
+from modicum.query.parser import parse_query
 
 
 def flat(one: Condition) -> Condition:

@@ -17,7 +17,7 @@ from samples.declared import TABLES
 from samples.drawn_queries import Drawer, drawn, spoiled
 
 from modicum.core.errors import ModicumError
-from modicum.core.exact import number_text
+from modicum.core.rationals import number_text
 from modicum.query.model import (
     Aggregate,
     AllOf,
@@ -31,7 +31,7 @@ from modicum.query.model import (
     Not,
     Query,
 )
-from modicum.query.parsing import parse_query
+from modicum.query.parser import parse_query
 from modicum.query.tables import Table, Value
 
 _TYPES = {

@@ -28,9 +28,9 @@ from oracle.bounded_queries import (
 from oracle.query_cases import MANY, units_of, worst_of, worst_pairs
 from oracle.worst_tables import Story, Told, every_story, moved, painted, tables_of
 
-from modicum.query.bounding import UNBOUNDED, Moves, moves
+from modicum.query.compiler import norms_of
+from modicum.query.contribution_bounds import UNBOUNDED, Moves, moves
 from modicum.query.groups import Grouping, shape_of
-from modicum.query.lowering import norms_of
 from modicum.query.model import ColumnRef, Key
 from modicum.query.sensitivity import Norms, Shape, of_sums
 from modicum.query.statistics import Cap, Statistic

@@ -14,6 +14,7 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modicum.release.part_migration import re_expressed
 from modicum.release.parts import (
     Box,
     Part,
@@ -24,7 +25,6 @@ from modicum.release.parts import (
     part_to_plain,
 )
 from modicum.release.population import Partition, Population, Was
-from modicum.release.re_expressed import re_expressed
 
 NAMES = "abcd"
 NUMBERS = range(6)

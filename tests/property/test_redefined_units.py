@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from samples.first_version import as_written_by, with_policy
 from samples.small import compiled
 
+from modicum.api.local import Workspace
 from modicum.core.errors import Code, InputError
 from modicum.ledger import audit
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 UNITS = ("a", "b")
 #: How a policy may write a unit. Those that differ mean other instances.

@@ -18,13 +18,13 @@ from oracle.replaying import DenseReplay
 
 from modicum.accounting.grid import order_index
 from modicum.planner import AtOnce, Unlocking
-from modicum.planner.allocating.contests import Contests
-from modicum.planner.allocating.engines import Engine
-from modicum.planner.allocating.problem import Booleans, Integers, Problem
-from modicum.planner.allocating.with_numba import NumbaEngine
-from modicum.planner.simulating.setting import Setting
-from modicum.planner.simulating.simulation import Run, simulate
-from modicum.planner.verifying import verify
+from modicum.planner.allocation.contests import Contests
+from modicum.planner.allocation.engine import Engine
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.allocation.problem import Booleans, Integers, Problem
+from modicum.planner.simulation.setting import Setting
+from modicum.planner.simulation.simulation import Run, simulate
+from modicum.planner.verification import verify
 from modicum.workloads.cohere import Recipe, cohere
 from modicum.workloads.model import Workload
 

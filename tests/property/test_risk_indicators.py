@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from oracle.risk_choices import mean_l1, mean_l2, norm, passes, published
 from samples.influences import EPSILONS, TAUS, influence, noises, people
 
-from modicum.risk.choosing.as_published import find_from_rdr
-from modicum.risk.choosing.data_independent import data_independent
-from modicum.risk.choosing.thresholds import (
+from modicum.risk.indicator import Form, Indicator
+from modicum.risk.noise import LaplaceNoise, Noise
+from modicum.risk.profile import Influence
+from modicum.risk.ratios import largest_epsilon, ratio_reaches
+from modicum.risk.selection.data_independent import data_independent
+from modicum.risk.selection.published import find_from_rdr
+from modicum.risk.selection.thresholds import (
     GroupsAlike,
     RatioAtLeast,
     Threshold,
     VarianceAtMost,
 )
-from modicum.risk.indicator import Form, Indicator
-from modicum.risk.noise import LaplaceNoise, Noise
-from modicum.risk.profile import Influence
-from modicum.risk.ratios import largest_epsilon, ratio_reaches
 
 SHARES = (0.0, 0.25, 0.5, 0.9, 0.99, 1.0)
 

@@ -19,13 +19,13 @@ from budget import examples, seed
 from oracle import influence as oracle
 from samples.spark import spark_or_skip
 
+from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
+from modicum.engines.spark_engine import SparkEngine
+from modicum.engines.sql_engine import SqlEngine
 from modicum.risk.influence.statement import PeopleGroup
+from modicum.risk.measurement.influence import measure, measure_again
 from modicum.risk.profile import Influence
 from modicum.risk.question import read_condition, read_question
-from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
-from modicum.shell.engines.spark_engine import SparkEngine
-from modicum.shell.engines.sql_engine import SqlEngine
-from modicum.shell.risks.measuring import measure, measure_again
 
 MEASURES = {
     "COUNT(*)": ("rows", ""),

@@ -15,11 +15,11 @@ import pytest
 from budget import examples, seed
 from oracle import influence as oracle
 
+from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.risk.influence.statement import PeopleGroup
+from modicum.risk.measurement.influence import measure, measure_again
 from modicum.risk.profile import Influence
 from modicum.risk.question import read_condition, read_question
-from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
-from modicum.shell.risks.measuring import measure, measure_again
 
 Row = dict[str, Any]
 Told = Counter[tuple[tuple[float, ...], str]]

@@ -19,14 +19,14 @@ from samples.ruled import (
 )
 
 from modicum.planner import Unlocking
-from modicum.planner.allocating.engines import EngineOf
-from modicum.planner.allocating.with_numba import NumbaEngine
-from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.allocation.engine import EngineOf
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
 from modicum.planner.rounds.periods import Tracked
-from modicum.planner.simulating.metering import Meter
-from modicum.planner.simulating.scenario import Scenario, simulate_ruled
-from modicum.planner.simulating.setting import Setting
-from modicum.planner.simulating.simulation import Run
+from modicum.planner.simulation.loss_meter import Meter
+from modicum.planner.simulation.scenario import Scenario, simulate_ruled
+from modicum.planner.simulation.setting import Setting
+from modicum.planner.simulation.simulation import Run
 from modicum.policy import CompiledPolicy
 from modicum.workloads.model import Workload
 

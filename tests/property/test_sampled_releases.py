@@ -26,7 +26,7 @@ from modicum.accounting import INFINITE
 from modicum.accounting.grid import EPS, order_index
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError
-from modicum.core.exact import LOSS_UNIT
+from modicum.core.rationals import LOSS_UNIT
 from modicum.release import (
     PricedMechanism,
     Relation,

@@ -23,8 +23,8 @@ from oracle.sampler_audit import (
     rejects,
 )
 
-from modicum.query.selection import tail
-from modicum.shell.engines.noise import OpenDpSampler, priced
+from modicum.engines.noise import OpenDpSampler, priced
+from modicum.query.key_selection import tail
 
 #: How often a sampler is asked about each of two neighbors; half of it is held out.
 DRAWS = 100_000

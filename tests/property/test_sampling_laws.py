@@ -22,7 +22,7 @@ from modicum.accounting.amplification import (
     unit_level_rate,
     without_replacement,
 )
-from modicum.accounting.amplification.gaussian_steps import _by_quadrature
+from modicum.accounting.amplification.sampled_gaussian import _by_quadrature
 from modicum.accounting.curves import Curve
 from modicum.accounting.decimals import precise
 from modicum.accounting.mechanisms import (

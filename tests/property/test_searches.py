@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import pytest
 from budget import examples, seed
 
-from modicum.accounting.neighborhoods import sweep
+from modicum.accounting.neighborhoods import line_sweep
 from modicum.accounting.neighborhoods.cells import Cell
-from modicum.accounting.neighborhoods.days import Demand, costliest_days
+from modicum.accounting.neighborhoods.line_sweep import Line, Pair, deepest, worst_pair
 from modicum.accounting.neighborhoods.pairs import membership, worst_pair_of_cells
 from modicum.accounting.neighborhoods.places import merged
-from modicum.accounting.neighborhoods.sweep import Line, Pair, deepest, worst_pair
+from modicum.accounting.neighborhoods.user_days import Demand, costliest_days
 
 pytestmark = pytest.mark.soak
 
@@ -47,7 +47,7 @@ def some_costs(rng: random.Random, count: int) -> tuple[list[int], list[int]]:
 def test_the_sweep_finds_the_worst_pair_whatever_the_size_of_its_tables(
     table: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep, "_TABLE_MAX", table)
+    monkeypatch.setattr(line_sweep, "_TABLE_MAX", table)
     rng = random.Random(f"{SEED} {table}")
     for _ in range(INSTANCES):
         size, count = rng.randint(1, 12), rng.randint(0, 8)

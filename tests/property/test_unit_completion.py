@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from modicum.accounting import INFINITE, Loss, mechanisms
 from modicum.accounting.curves import Curve
 from modicum.accounting.grid import DELTA, EPS, MU2, ORDERS, RHO, order_index
-from modicum.accounting.groups import group
+from modicum.accounting.group_privacy import group
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import LOSS_UNIT as UNIT
+from modicum.core.rationals import LOSS_UNIT as UNIT
 from modicum.release import (
     PricedMechanism,
     Relation,

@@ -23,9 +23,9 @@ from samples.planned import (
 )
 
 from modicum.accounting.grid import INFINITE
-from modicum.planner.allocating.problem import Integers, Problem
-from modicum.planner.allocating.with_numba import NumbaEngine
-from modicum.planner.verifying import Overspent, verify
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.allocation.problem import Integers, Problem
+from modicum.planner.verification import Overspent, verify
 
 pytestmark = pytest.mark.soak
 

@@ -16,14 +16,14 @@ from oracle.asked_about import AskedAbout
 from samples.audited import key
 from samples.small import NOON, POLICY, compiled, counts
 
+from modicum.api.local import Workspace
+from modicum.api.local.dry_run import TrialStore
 from modicum.core.errors import ModicumError
 from modicum.ledger import audit
 from modicum.policy import CompiledPolicy
-from modicum.shell.clock import FixedClock
-from modicum.shell.report.matter_forms import matter_to_dict, word_to_dict
-from modicum.shell.report.story import Story
-from modicum.workspace import Workspace
-from modicum.workspace.trial_ledger import TrialStore
+from modicum.reports.matter_forms import matter_to_dict, word_to_dict
+from modicum.reports.timeline import Story
+from modicum.system.clock import FixedClock
 
 ASKING = POLICY[: POLICY.index("per_release:")] + (
     "roles: {officer: [olga, pavel, quin]}\n"

@@ -7,16 +7,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from modicum.api.local import Workspace
 from modicum.core.document import from_python
 from modicum.core.yaml_reader import read_document
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
-from modicum.query.document import QueryFile, read_query_file
-from modicum.query.read_tables import read_tables
+from modicum.policy.compiler import compile_text
+from modicum.query.query_file import QueryFile, read_query_file
+from modicum.query.table_format import read_tables
 from modicum.query.tables import Tables
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 POLICY = """\
 modicum: policy/v1

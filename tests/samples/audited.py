@@ -10,8 +10,9 @@ from hashlib import sha256
 from io import BytesIO
 from typing import Any
 
+from modicum.api.local.evaluation import price_release
 from modicum.ledger import GENESIS, Balances, Event, Record, RecordedRelease, seal
-from modicum.ledger.deciding.decide import decide
+from modicum.ledger.decision.decide import decide
 from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
@@ -28,11 +29,10 @@ from modicum.ledger.log.events import (
 from modicum.ledger.proof.bundle import Survey, members
 from modicum.ledger.proof.bundle_reader import BundleReader
 from modicum.ledger.proof.claims import Checkpoint, Signed
-from modicum.ledger.proof.stored_zip import Member, packed, unpacked
+from modicum.ledger.proof.zip_format import Member, packed, unpacked
 from modicum.release import EVERYTHING
-from modicum.shell.proofs.keys import SigningKey
-from modicum.shell.proofs.verification import Trust, Verified, verify_log
-from modicum.workspace.answers import price_release
+from modicum.storage.proofs.signing_keys import SigningKey
+from modicum.storage.proofs.verification import Trust, Verified, verify_log
 from samples.small import POLICY, compiled, counts
 
 #: The small policy, which asks for approval of what goes to the press.

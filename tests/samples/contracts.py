@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from modicum.api.local.evaluation import price_release
 from modicum.ledger.log.contracts import (
     Charge,
     Contract,
@@ -37,13 +38,12 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     ReleaseStarted,
 )
-from modicum.ledger.log.recorded import RecordedRelease
+from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.state.agreement import Agreement
-from modicum.ledger.state.data_sets import DataVersion
+from modicum.ledger.state.datasets import DataVersion
 from modicum.ledger.state.escrow import Escrow
 from modicum.ledger.state.flow import Flow, disclosed, disclosure_of
 from modicum.release import EVERYTHING
-from modicum.workspace.answers import price_release
 from samples.small import POLICY, compiled, counts
 
 ANALYSTS = ("amir", "bea")

@@ -13,14 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from modicum.api.local import Workspace
 from modicum.core.errors import ConflictError, UnavailableError
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
-from modicum.shell.clock import FixedClock, SystemClock
-from modicum.shell.serving.decider import Decider
-from modicum.shell.serving.once import Once, Replayed
-from modicum.shell.storage.stores import open_store
-from modicum.workspace import Workspace
+from modicum.policy.compiler import compile_text
+from modicum.storage.factory import open_store
+from modicum.system.clock import FixedClock, SystemClock
+from modicum.writer.idempotency import Once, Replayed
+from modicum.writer.service import Decider
 from samples.small import NOON, compiled, counts
 
 T = TypeVar("T")

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 from modicum.accounting import COORDINATES, INFINITE, Loss
 from modicum.accounting.grid import DELTA
-from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_policy, compile_text
+from modicum.policy.compiler import compile_policy, compile_text
 from modicum.release.parts import FIRST_DAY, LAST_DAY, Box, Part, Span, Values, merged
 from modicum.release.units import RELATIONS, Relation
 from samples.ledgers import MEASURES, chance

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from budget import seed
 
-from modicum.core.exact import number_text
+from modicum.core.rationals import number_text
 from modicum.query.model import (
     Aggregate,
     AllOf,

@@ -16,12 +16,12 @@ from starlette.testclient import TestClient
 
 from modicum.core.errors import ModicumError
 from modicum.core.yaml_reader import read_document
-from modicum.server.asking import Recognizing
-from modicum.server.identity.entrance import Entrance
-from modicum.server.identity.guard import Guard
+from modicum.server.auth.authentication import Recognizing
+from modicum.server.auth.middleware import Guard
+from modicum.server.auth.setup import Entrance
 from modicum.server.problems import problem_response
-from modicum.server.settings import Settings
-from modicum.server.settings_reading import read_settings
+from modicum.server.settings.model import Settings
+from modicum.server.settings.reader import read_settings
 
 PUBLIC = "https://privacy.example.org"
 AUDIENCE = f"{PUBLIC}/api"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
-from modicum.shell.escrow import equipment
+from modicum.ops.escrow import equipment
 from samples.escrows import POLICY, ROWS, TABLES, OpenSandbox, query
 
 RUNNER = CliRunner()

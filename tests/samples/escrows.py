@@ -13,25 +13,18 @@ from typing import Any, BinaryIO, Self, cast
 import pyarrow.csv
 import pyarrow.parquet
 
+from modicum.api.local import Workspace
+from modicum.api.local.escrow.actions import EscrowOffice
+from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.escrow.proposal import Heading
+from modicum.api.ports.escrow import Limits, Scorer, Sealed, Still, Work, go_on
 from modicum.core.canonical import digest
 from modicum.core.errors import Code, ConflictError, Problem, UnavailableError
 from modicum.escrow.programs import Program, Range, Table
-from modicum.policy.compile import compile_text
-from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
-from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.data_kept import Declared, Owned
-from modicum.workspace.escrowing.office import EscrowOffice
-from modicum.workspace.escrowing.ports import (
-    Limits,
-    Scorer,
-    Sealed,
-    Still,
-    Work,
-    go_on,
-)
+from modicum.integrations.loader import Adapters
+from modicum.policy.compiler import compile_text
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 from samples.small import NOON
 
 POLICY = """\

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from modicum.query.bounding import in_order
+from modicum.query.contribution_bounds import in_order
 from modicum.query.model import (
     AllOf,
     AnyOf,

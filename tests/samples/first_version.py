@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from modicum.api.local import Workspace
 from modicum.core.canonical import digest, encode
 from modicum.ledger import GENESIS, Event, Record, RecordedRelease, event_of, seal
-from modicum.ledger.log.event_format import to_plain
+from modicum.ledger.log.event_codec import to_plain
 from modicum.ledger.log.events import NAMES, Body, PastRecorded, PolicyActivated
 from modicum.policy import CompiledPolicy
-from modicum.workspace import Workspace
 from samples.audited import ASKING, activated, at, priced
 from samples.small import compiled
 

@@ -13,15 +13,15 @@ from typing import Any, TypeAlias
 
 from oracle.escrow import digest_of
 
+from modicum.api.local.evaluation import price_release
 from modicum.core.errors import ModicumError
 from modicum.ledger import GENESIS, Event, Record, State
 from modicum.ledger.log.approval_statement import signed, statement_bytes
 from modicum.ledger.log.chain import seal
 from modicum.ledger.log.escrow_events import DataRegistered
-from modicum.ledger.log.event_format import from_plain
+from modicum.ledger.log.event_codec import from_plain
 from modicum.ledger.log.events import ApprovalGiven, Body, ReleaseReserved
-from modicum.ledger.log.recorded import RecordedRelease
-from modicum.workspace.answers import price_release
+from modicum.ledger.log.recorded_release import RecordedRelease
 from samples.audited import activated, key
 from samples.contracts import PEOPLE, SHA, Drawer
 from samples.small import compiled, counts

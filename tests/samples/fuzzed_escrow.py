@@ -7,9 +7,9 @@ import random
 from itertools import count
 from typing import Any
 
-from modicum.server.equipment import Equipment
-from modicum.shell.adapters.adapting import Adapters
-from modicum.workspace.escrowing.runs import Tools
+from modicum.api.local.escrow.execution import Tools
+from modicum.integrations.loader import Adapters
+from modicum.server.resources import Equipment
 from samples.escrows import MemoryEquipment
 from samples.fuzzing import Filled, Stories
 from samples.jobs import finished

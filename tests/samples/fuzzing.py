@@ -25,7 +25,7 @@ from schemathesis.core.failures import FailureGroup
 from schemathesis.core.parameters import ParameterLocation as At
 from starlette.requests import Request
 
-from modicum.workspace.permissions.identity import Grants, Identity
+from modicum.api.permissions.identity import Grants, Identity
 from samples.heard import Heard
 from samples.told import PREFIX, Told
 

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from modicum.ledger.proof.claims import signed_bytes
-from modicum.shell.proofs.keys import make_key
-from modicum.shell.storage.stores import open_store
+from modicum.storage.factory import open_store
+from modicum.storage.proofs.signing_keys import make_key
 from samples.audited import checkpoint, log
 from samples.stores import append
 

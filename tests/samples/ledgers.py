@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from modicum.accounting import COORDINATES, INFINITE, Loss
 from modicum.accounting.grid import DELTA
-from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 
 Written: TypeAlias = dict[str, Any]
 

@@ -11,7 +11,7 @@ from modicum.ledger.log.events import (
     ReleaseStarted,
     ReleaseVoided,
 )
-from modicum.ledger.log.recorded import RecordedRelease, record_release
+from modicum.ledger.log.recorded_release import RecordedRelease, record_release
 from modicum.release import parse_release, price
 from samples.small import NOON, compiled, counts
 

@@ -17,13 +17,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias, cast
 
+from modicum.api.ports.storage import Store, Turn
 from modicum.core.errors import ConflictError, InputError, UnavailableError
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
-from modicum.shell.clock import SystemClock
-from modicum.shell.serving.decider import Decider
-from modicum.shell.storage.stores import open_store
-from modicum.workspace.ports import Store, Turn
+from modicum.policy.compiler import compile_text
+from modicum.storage.factory import open_store
+from modicum.system.clock import SystemClock
+from modicum.writer.service import Decider
 
 Written: TypeAlias = dict[str, Any]
 

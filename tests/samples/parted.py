@@ -10,13 +10,13 @@ from functools import cache
 from itertools import product
 from typing import Any, TypeAlias
 
+from modicum.api.local.alternatives.trials import Look, Trials
+from modicum.api.local.evaluation import price_release
 from modicum.ledger import Balances, RecordedRelease, decide
-from modicum.ledger.deciding.balances import Brought
+from modicum.ledger.decision.balances import Brought
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.release import Part
-from modicum.workspace.alternatives.trials import Look, Trials
-from modicum.workspace.answers import price_release
 
 Written: TypeAlias = dict[str, Any]
 #: Somebody: a country and a year of birth.

@@ -12,12 +12,12 @@ from oracle.planning import Ask, Block, Element, Life, Pair, Vector, World
 
 from modicum.accounting.grid import INFINITE
 from modicum.planner import Unlocking
-from modicum.planner.allocating import allocators
-from modicum.planner.allocating.contests import Contests
-from modicum.planner.allocating.engines import Engine, EngineOf
-from modicum.planner.allocating.problem import Booleans, Integers, Problem
-from modicum.planner.allocating.with_numba import NumbaEngine
-from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.allocation import greedy
+from modicum.planner.allocation.contests import Contests
+from modicum.planner.allocation.engine import Engine, EngineOf
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.problem import Booleans, Integers, Problem
 from modicum.planner.rounds.ring import Ranges, RingHistory, ring_problem, spent_on
 
 ENGINES: tuple[Callable[[Problem], Engine], ...] = (NumpyEngine, NumbaEngine)
@@ -35,12 +35,12 @@ def integers(values: object, *shape: int) -> Integers:
 def dpk_order(problem: Problem, engine: Engine) -> Integers:
     """Return who fits alone, the most efficient first."""
     alive = engine.alone()
-    return allocators.dpk_order(problem, engine, alive, engine.contests(alive))
+    return greedy.dpk_order(problem, engine, alive, engine.contests(alive))
 
 
 def dpk(problem: Problem, engine_of: EngineOf) -> Booleans:
     """Return who is accepted."""
-    return allocators.dpk(problem, engine_of(problem))
+    return greedy.dpk(problem, engine_of(problem))
 
 
 def numbers(accepted: Booleans) -> frozenset[int]:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from uvicorn import Server
 
 from modicum.server.connections import Connections, Waits, patient
-from modicum.server.running import Listening, config_of
+from modicum.server.processes import Listening, config_of
 
 #: Only a failure takes so long.
 PATIENCE = 180.0

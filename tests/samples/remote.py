@@ -13,15 +13,15 @@ from typing import Any
 from starlette.requests import Request
 
 import modicum as mo
-from modicum.server.asking import Recognizing
-from modicum.server.equipment import Equipment
-from modicum.server.limits import Rates
-from modicum.server.parts import Parts
-from modicum.server.settings import Limits
-from modicum.shell.registry.registry import open_registry
-from modicum.shell.storage.stores import open_store
-from modicum.workspace import Clock
-from modicum.workspace.permissions.identity import Grants, Identity
+from modicum.api.local import Clock
+from modicum.api.permissions.identity import Grants, Identity
+from modicum.server.auth.authentication import Recognizing
+from modicum.server.auth.registry import open_registry
+from modicum.server.components import Parts
+from modicum.server.rate_limits import Rates
+from modicum.server.resources import Equipment
+from modicum.server.settings.model import Limits
+from modicum.storage.factory import open_store
 from samples.served import PEOPLE, running
 
 #: What comes before a name in a token; only servers of tests believe it.

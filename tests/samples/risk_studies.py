@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from modicum.risk.candidates import PUBLISHED, grid
-from modicum.risk.choosing.as_published import find_from_rdr
-from modicum.risk.choosing.data_independent import data_independent
-from modicum.risk.choosing.thresholds import GroupsAlike, RatioAtLeast
 from modicum.risk.indicator import Form, Indicator
 from modicum.risk.noise import GaussianNoise, LaplaceNoise, Noise
+from modicum.risk.selection.data_independent import data_independent
+from modicum.risk.selection.published import find_from_rdr
+from modicum.risk.selection.thresholds import GroupsAlike, RatioAtLeast
 from modicum.risk.study.candidates import counted, group_sizes, of_any_table, of_people
 from modicum.risk.study.study import (
     Asked,

@@ -12,11 +12,11 @@ from oracle.ruled import Charge, Limit, Told
 
 from modicum.accounting.grid import DELTA
 from modicum.planner import Unlocking
-from modicum.planner.simulating.scenario import filtered
-from modicum.planner.simulating.setting import Setting
-from modicum.planner.simulating.simulation import Run
+from modicum.planner.simulation.scenario import filtered
+from modicum.planner.simulation.setting import Setting
+from modicum.planner.simulation.simulation import Run
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.policy.predicates import Facts, Scope, holds
 from modicum.policy.rules import Rule
 from modicum.workloads.model import Labels, Requests, Workload

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
+from modicum.api.ports.escrow import Limits, Sandbox
 from modicum.core.errors import UnavailableError
 from modicum.escrow.programs import Program, Range
-from modicum.shell.sandbox.bubblewrap import Bubblewrap
-from modicum.shell.sandbox.places import Places
-from modicum.shell.sandbox.stays import staying
-from modicum.shell.sandbox.timing import Run, told_at_the_end
-from modicum.workspace.escrowing.ports import Limits, Sandbox
+from modicum.sandbox.bubblewrap import Bubblewrap
+from modicum.sandbox.fixed_time import Run, told_at_the_end
+from modicum.sandbox.places import Places
+from modicum.sandbox.stays import staying
 from samples.escapes import Attempt
 
 PROJECT = Path(__file__).parents[2]

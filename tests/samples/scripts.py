@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from modicum.workspace import Workspace
+from modicum.api.local import Workspace
 from samples.small import workspace
 
 POLICY = """

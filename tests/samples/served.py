@@ -16,18 +16,18 @@ from starlette.requests import Request
 from uvicorn import Server
 
 import modicum as mo
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import ALL, Grants, Identity
 from modicum.server.app import build
-from modicum.server.asking import Recognizing
+from modicum.server.auth.authentication import Recognizing
+from modicum.server.auth.registry import open_registry
+from modicum.server.components import Parts
 from modicum.server.connections import Waits
-from modicum.server.equipment import Equipment
-from modicum.server.limits import Rates
-from modicum.server.parts import Parts
-from modicum.server.running import Listening, config_of
-from modicum.server.telemetry.watch import Watch
-from modicum.shell.registry.registry import open_registry
-from modicum.shell.storage.stores import open_store
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import ALL, Grants, Identity
+from modicum.server.processes import Listening, config_of
+from modicum.server.rate_limits import Rates
+from modicum.server.resources import Equipment
+from modicum.server.telemetry.context import Watch
+from modicum.storage.factory import open_store
 
 #: Says who asks; only servers of tests believe it.
 HEADER = "X-Who"

@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 
 import modicum as mo
-from modicum.server.asking import Recognizing
-from modicum.server.parts import Parts
-from modicum.server.running import Listening, bound, serve
+from modicum.server.auth.authentication import Recognizing
+from modicum.server.auth.registry import open_registry
+from modicum.server.components import Parts
+from modicum.server.processes import Listening, bound, serve
+from modicum.server.telemetry.context import watching
 from modicum.server.telemetry.log import Log
-from modicum.server.telemetry.watch import watching
-from modicum.shell.registry.registry import open_registry
-from modicum.shell.storage.stores import open_store
+from modicum.storage.factory import open_store
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from datetime import date, timedelta
 from typing import Any, TypeAlias
 
+from modicum.api.local import Decision, Workspace
+from modicum.api.ports.storage import KeptAnswer
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -26,10 +28,8 @@ from modicum.core.errors import (
 )
 from modicum.ledger import AuditReport, Record, audit
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
-from modicum.shell.clock import FixedClock, add_seconds
-from modicum.workspace import Decision, Workspace
-from modicum.workspace.ports import KeptAnswer
+from modicum.policy.compiler import compile_text
+from modicum.system.clock import FixedClock, add_seconds
 
 Written: TypeAlias = dict[str, Any]
 #: A stored row: its number, its bytes, and its hash.

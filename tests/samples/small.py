@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from modicum.api.local import Workspace
 from modicum.policy import CompiledPolicy, Rule
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.policy.predicates import Facts, holds
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 NOON = "2026-05-01T12:00:00.000000Z"
 

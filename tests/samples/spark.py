@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modicum.shell.engines.spark_session import SparkOptions, started
+from modicum.engines.spark_session import SparkOptions, started
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

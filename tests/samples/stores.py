@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from modicum.api.ports.storage import MaintainedStore, Store
 from modicum.ledger import Record
-from modicum.shell.storage.stores import open_store
-from modicum.workspace.ports import MaintainedStore, Store
+from modicum.storage.factory import open_store
 from samples.postgres import Cluster
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 _PRELUDE = """
 import os, signal, sys
 sys.path[:0] = sys.argv[3:]
-from modicum.shell.storage.stores import open_store
+from modicum.storage.factory import open_store
 from samples.stores import numbered
 from modicum.ledger import Record
 

@@ -245,7 +245,7 @@ _SERVED = """
 from modicum.core.document import from_python
 from modicum.core.errors import UsageError
 from modicum.server.problems import problem_response
-from modicum.server.reading_escrow_risk import read_risk
+from modicum.server.inputs.escrow_risk import read_risk
 
 try:
     read_risk(from_python({"contract": "c-1", "tau": 1}))

@@ -16,7 +16,7 @@ from samples.small import POLICY, counts
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.group import group_of
 from modicum.cli.main import app
 

@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from modicum.cli.account_batch import batch
+from modicum.cli.account_composition import batch
 
 RUNNER = CliRunner()
 APP = typer.Typer()
@@ -110,10 +110,11 @@ def test_without_a_distribution_the_other_figures_stand(folder: Path) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_without_the_library_there_is_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    from modicum.shell import pld, pld_mechanisms
+    from modicum.integrations.pld import batch as pld
+    from modicum.integrations.pld import mechanisms
 
     pld.batch_loss.cache_clear()
-    pld_mechanisms.loss_of.cache_clear()
+    mechanisms.loss_of.cache_clear()
     monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
     found = document("batch.yaml")
     assert figures(found)["pld"] is None

@@ -30,13 +30,13 @@ from samples.audited import (
 from samples.small import POLICY, compiled
 from typer.testing import CliRunner
 
+from modicum.api.local import Workspace
 from modicum.cli.main import app
 from modicum.ledger.log.events import PastRecorded
 from modicum.ledger.proof.checkpoints import receipt_of
 from modicum.ledger.proof.claims import signed_bytes
-from modicum.shell.clock import SystemClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import SystemClock
 
 RUNNER = CliRunner()
 GOLDEN = Path(__file__).parents[1] / "golden" / "ledgers" / "v1.db"

@@ -14,7 +14,7 @@ from samples.postgres import Cluster
 from samples.stores import postgres_place
 from typer.testing import CliRunner, Result
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ledgers" / "v1.db"

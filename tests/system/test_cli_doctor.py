@@ -14,11 +14,11 @@ from samples.small import POLICY, counts
 from samples.stores import append
 from typer.testing import CliRunner, Result
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 from modicum.ledger.log.events import Annotated
-from modicum.shell.proofs.keys import make_key
-from modicum.shell.storage.stores import open_store
+from modicum.storage.factory import open_store
+from modicum.storage.proofs.signing_keys import make_key
 
 #: What nobody outside may read; it stands wherever an organization writes a name.
 CANARY = "canary-f00d"

@@ -10,7 +10,7 @@ from samples.escrow_commands import WHY, Desk
 from samples.escrows import POLICY, query
 from samples.sandboxed import sandbox, users
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from modicum.cli.main import app
 from modicum.core.errors import ModicumError
-from modicum.shell.vault.key_files import new_key_file
-from modicum.shell.vault.named_keys import FORMAT, holds_keys, named_keys
-from modicum.shell.vault.transit import TransitKeys
-from modicum.shell.vault.vault import open_vault
+from modicum.vault.key_files import new_key_file
+from modicum.vault.named_keys import FORMAT, holds_keys, named_keys
+from modicum.vault.transit import TransitKeys
+from modicum.vault.vault import open_vault
 
 TRANSIT = f"""\
 modicum: {FORMAT}

@@ -10,7 +10,7 @@ from samples.escrows import OWNED, POLICY, TABLES
 from typer.testing import CliRunner
 
 import modicum as mo
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 
 ROWS = b"person,town,income\n" + b"".join(b"%d,north,low\n" % n for n in range(25))

@@ -10,7 +10,7 @@ import pytest
 from samples.small import POLICY, counts
 from typer.testing import CliRunner
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 
 RUNNER = CliRunner()

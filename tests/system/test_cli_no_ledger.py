@@ -13,10 +13,10 @@ import pytest
 from samples import parted
 from typer.testing import CliRunner
 
-from modicum.cli.exits import Exit
+from modicum.api.local.plans.plan import Plan
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
-from modicum.shell.escrow.beginning import begin_vault
-from modicum.workspace.planning.plan import Plan
+from modicum.ops.escrow.factory import begin_vault
 
 ASKED = """
 release: asked

@@ -18,14 +18,14 @@ from typer.testing import CliRunner
 from modicum.cli.main import app
 from modicum.cli.plan_progress import rounds_drawn
 from modicum.cli.plan_simulation_json import bounds_of
-from modicum.planner.allocating.optimal import Optimum
-from modicum.planner.allocating.with_numba import NumbaEngine
-from modicum.planner.simulating.setting import Setting
-from modicum.planner.simulating.simulation import Run, simulate
-from modicum.shell import simulation as shell
-from modicum.shell.workload_files import write_workload
+from modicum.ops import simulation as shell
+from modicum.ops.files.workloads import write_workload
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.allocation.optimum import Optimum
+from modicum.planner.simulation.setting import Setting
+from modicum.planner.simulation.simulation import Run, simulate
 from modicum.workloads.cohere import Recipe
-from modicum.workloads.generate import generated
+from modicum.workloads.registry import generated
 
 RUNNER = CliRunner()
 SIZES = ["mouse", "hare", "elephant"]
@@ -59,7 +59,7 @@ def compared(*args: object) -> Any:
 
 
 def plain(file: Path, setting: Setting | None = None) -> Run:
-    from modicum.shell.workload_files import read_workload
+    from modicum.ops.files.workloads import read_workload
 
     return simulate(read_workload(file), setting or Setting(), NumbaEngine)
 

@@ -18,7 +18,7 @@ from modicum.cli.main import app
 from modicum.cli.output import fitting
 from modicum.cli.policy_rules import IMPLIED_SHOWN, RULES_SHOWN
 
-EXAMPLE = Path(modicum.__file__).parent / "shell" / "examples" / "acme-health"
+EXAMPLE = Path(modicum.__file__).parent / "ops" / "examples" / "acme-health"
 WARNED = POLICY.replace(
     '{name: global, when: "true"', "{name: most, when: 'm.ml == \"none\"'"
 )

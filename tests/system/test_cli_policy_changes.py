@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from modicum.cli.main import app
-from modicum.shell.demo import make_demo
+from modicum.ops.demo import make_demo
 
 RUNNER = CliRunner()
 WHERE = ("--ledger", "ledger.db")

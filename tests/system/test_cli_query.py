@@ -21,16 +21,16 @@ from samples import asked
 from typer.testing import CliRunner
 
 import modicum as mo
-from modicum.cli.exits import Exit
+from modicum.api.local import Workspace
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 from modicum.cli.query import _sources
 from modicum.cli.query_text import release_text
 from modicum.core.document import from_python
 from modicum.core.errors import Code, Problem, UnavailableError
-from modicum.shell.engines import opening
-from modicum.shell.engines.duckdb_engine import DuckdbEngine
-from modicum.shell.query_files import load_query
-from modicum.workspace import Workspace
+from modicum.engines import factory
+from modicum.engines.duckdb_engine import DuckdbEngine
+from modicum.ops.files.queries import load_query
 
 RUNNER = CliRunner()
 CANARY = "canary-5309"
@@ -430,7 +430,7 @@ def test_what_can_be_refused_spends_nothing(
 def test_an_engine_that_is_not_installed_is_named(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "find_spec", lambda _: None)
+    monkeypatch.setattr(factory, "find_spec", lambda _: None)
     command = ["query", "run", "views.yaml", "--data", "views=views.csv"]
     text = run(*command, "--engine", name, code=Exit.USAGE)
     assert f"`{name}` is not installed" in text
@@ -500,7 +500,7 @@ def test_a_full_disk_loses_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("modicum.shell.answer_files.os.fsync", full)
+    monkeypatch.setattr("modicum.ops.files.answers.os.fsync", full)
     command = ["query", "run", "views.yaml", "--data", "views=views.csv"]
     found = RUNNER.invoke(app, [*command, "-o", "out.csv"])
     assert found.exit_code == Exit.INTERNAL, found.output

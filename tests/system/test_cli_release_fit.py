@@ -10,9 +10,9 @@ import pytest
 from samples import parted
 from typer.testing import CliRunner
 
+from modicum.api.local.alternatives import trials
+from modicum.api.local.explanation.remedies import ENDED_EARLY
 from modicum.cli.main import app
-from modicum.workspace.alternatives import trials
-from modicum.workspace.explaining.fits import ENDED_EARLY
 
 ASKED = """
 release: asked

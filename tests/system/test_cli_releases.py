@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import modicum as mo
 from modicum.cli import output
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 
 RUNNER = CliRunner()
@@ -477,7 +477,7 @@ def test_status_says_in_how_many_cells_a_rule_is_over() -> None:
 def test_who_interrupts_is_answered() -> None:
     held = (
         "import sqlite3, sys, time\n"
-        "from modicum.shell.storage.sqlite_store import SqliteStore\n"
+        "from modicum.storage.sqlite_store import SqliteStore\n"
         "with SqliteStore('ledger.db').turn():\n"
         "    print('held', flush=True)\n"
         "    sys.stdin.read()\n"

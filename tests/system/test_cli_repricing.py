@@ -28,8 +28,8 @@ from modicum.accounting.grid import RHO
 from modicum.cli.main import app
 from modicum.ledger import Record
 from modicum.ledger.log.events import PastRecorded, ReleaseDenied, ReleaseReserved
-from modicum.ledger.log.recorded import RecordedRelease
-from modicum.shell.storage.sqlite_store import SqliteStore
+from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.storage.sqlite_store import SqliteStore
 
 RUNNER = CliRunner()
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"

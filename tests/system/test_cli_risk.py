@@ -14,15 +14,14 @@ from typer.testing import CliRunner
 
 import modicum as mo
 import modicum.risk
-import modicum.shell.risks
-from modicum.cli.exits import Exit
+from modicum.api.local.evaluation import price_release
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 from modicum.cli.risk_words import in_options
 from modicum.core.errors import Code, Problem, UnavailableError, UsageError
-from modicum.ledger.log.recorded import RecordedRelease
-from modicum.risk.given import GivenError, argument
-from modicum.shell.engines.duckdb_engine import DuckdbEngine
-from modicum.workspace.answers import price_release
+from modicum.engines.duckdb_engine import DuckdbEngine
+from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.risk.arguments import GivenError, argument
 
 RUNNER = CliRunner()
 COUNT = ("-q", "SELECT COUNT(*) FROM visits WHERE cost > 50")
@@ -594,10 +593,7 @@ def test_bounds_are_of_what_sql_would_mean(name: str) -> None:
 
 def test_every_argument_that_a_remedy_names_is_an_option() -> None:
     sources = Path(modicum.risk.__file__).parent
-    shell = Path(modicum.shell.risks.__file__).parent
-    text = "".join(
-        one.read_text() for root in (sources, shell) for one in root.rglob("*.py")
-    )
+    text = "".join(one.read_text() for one in sources.rglob("*.py"))
     named = {*re.findall(r"\bargument\([\"'](\w+)[\"']\)", text)}
     named |= {*re.findall(r"\bby=[\"'](\w+)[\"']", text)}
     assert {"tau", "rows_max", "max_variance", "charge"} <= named

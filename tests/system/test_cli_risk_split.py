@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from typer.testing import CliRunner, Result
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 
 

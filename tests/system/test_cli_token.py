@@ -10,11 +10,11 @@ import pytest
 from samples.small import POLICY
 from typer.testing import CliRunner, Result
 
-from modicum.cli.exits import Exit
+from modicum.api.permissions.tokens import Token, token_digest
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
-from modicum.shell.registry.registry import open_registry
-from modicum.shell.storage.stores import open_store
-from modicum.workspace.permissions.tokens import Token, token_digest
+from modicum.server.auth.registry import open_registry
+from modicum.storage.factory import open_store
 
 BOT = ("--actor", "bot", "--service")
 NAMELESS = ("--actor", "service:", "--service")

@@ -18,18 +18,18 @@ from samples.stores import append, numbered
 import modicum as mo
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.ledger import ReleaseStatus
-from modicum.server.asking import Recognizing
-from modicum.server.parts import Parts
-from modicum.server.running import keep_looking
+from modicum.server.auth.authentication import Recognizing
+from modicum.server.auth.registry import open_registry
+from modicum.server.components import Parts
+from modicum.server.processes import keep_looking
 from modicum.server.service.threads import Threads
+from modicum.server.telemetry.context import Watch
 from modicum.server.telemetry.log import Log
-from modicum.server.telemetry.watch import Watch
-from modicum.shell import clock as clocks
-from modicum.shell.clock import SystemClock, add_seconds
-from modicum.shell.registry.registry import open_registry
-from modicum.shell.serving.decider import Decider
-from modicum.shell.storage.postgres_store import PostgresStore
-from modicum.shell.storage.stores import open_store
+from modicum.storage.factory import open_store
+from modicum.storage.postgres_store import PostgresStore
+from modicum.system import clock as clocks
+from modicum.system.clock import SystemClock, add_seconds
+from modicum.writer.service import Decider
 
 NOW = SystemClock().now
 HOUR, DAY, YEAR = timedelta(hours=1), timedelta(days=1), timedelta(days=365)

@@ -18,10 +18,10 @@ from samples.crash import (
 )
 from samples.small import NOON, compiled, counts, workspace
 
-from modicum.shell.clock import FixedClock
-from modicum.shell.serving.decider import Decider
-from modicum.shell.serving.once import Once, Replayed
-from modicum.shell.storage.sqlite_store import SqliteStore
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
+from modicum.writer.idempotency import Once, Replayed
+from modicum.writer.service import Decider
 
 #: Killed after one statement is almost always killed before the next.
 HOWS = ["after", "fails", *(["before"] if examples(1) > 1 else [])]

@@ -28,9 +28,10 @@ from modicum.cli.main import app
 from modicum.core.errors import InputError
 from modicum.core.yaml_reader import read_document
 from modicum.server.app import build
-from modicum.server.identity.entrance import Door
-from modicum.server.opening import make_parts
-from modicum.server.settings import (
+from modicum.server.auth.setup import Door
+from modicum.server.factory import make_parts
+from modicum.server.settings.binding import bound_address, overridden
+from modicum.server.settings.model import (
     EscrowSettings,
     Limits,
     Listen,
@@ -39,9 +40,8 @@ from modicum.server.settings import (
     Settings,
     Telemetry,
 )
-from modicum.server.settings_binding import bound_address, overridden
-from modicum.server.settings_reading import load_settings, read_settings
-from modicum.shell.proofs.keys import make_key
+from modicum.server.settings.reader import load_settings, read_settings
+from modicum.storage.proofs.signing_keys import make_key
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 PROGRAM = "/opt/modicum/bin/modicum"

@@ -13,18 +13,18 @@ from samples.escrows import OWNED, POLICY, ROWS, TABLES, query
 from samples.sandboxed import sandbox, users
 
 import modicum as mo
+from modicum.api.local.escrow.actions import EscrowOffice
+from modicum.api.local.escrow.datasets import Declared
+from modicum.api.local.escrow.proposal import Heading
+from modicum.api.ports.escrow import Limits
 from modicum.core.errors import ModicumError
+from modicum.engines.sources import CsvFile
 from modicum.escrow import tasks
 from modicum.ledger.log.contracts import Version
-from modicum.shell.catalogue.texts import installed
-from modicum.shell.engines.sources import CsvFile
-from modicum.shell.escrow.equipment import EscrowPlace
-from modicum.shell.escrow.opening import open_escrow
-from modicum.shell.vault.key_files import new_key_file
-from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.data_kept import Declared
-from modicum.workspace.escrowing.office import EscrowOffice
-from modicum.workspace.escrowing.ports import Limits
+from modicum.ops.escrow.equipment import EscrowPlace
+from modicum.ops.escrow.opening import open_escrow
+from modicum.sandbox.texts import installed
+from modicum.vault.key_files import new_key_file
 
 PUBLIC = {"columns": ["town", "people"], "rows": [["north", 100], ["south", 100]]}
 #: How far the counts are from those: there are 150 people in each town.

@@ -21,13 +21,13 @@ from samples.remote import BEFORE, answering
 from samples.sandboxed import required, users
 
 import modicum as mo
+from modicum.api.local.escrow.execution import Tools
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import ALL, Grants
+from modicum.integrations.loader import Adapters
 from modicum.ledger.state.flow import disclosure_of
-from modicum.server.equipment import Equipment
-from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.escrow.equipment import EscrowEquipment, EscrowPlace
-from modicum.workspace.escrowing.runs import Tools
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import ALL, Grants
+from modicum.ops.escrow.equipment import EscrowEquipment, EscrowPlace
+from modicum.server.resources import Equipment
 
 CENSUS = frozenset({"people"})
 PEOPLE: Mapping[str, Grants] = {

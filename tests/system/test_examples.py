@@ -27,7 +27,7 @@ import modicum
 from modicum.accounting import ApproxBudget
 from modicum.cli.main import app
 from modicum.policy import CompiledPolicy
-from modicum.policy.json_schema.of_policy import policy_schema
+from modicum.policy.json_schema.policy import policy_schema
 from modicum.policy.predicates import Constant, LabelIn, Predicate, ReadsAny
 from modicum.policy.rules import Rule
 
@@ -39,7 +39,7 @@ POLICIES = sorted(
     if path.parent.name not in ("releases", "queries")
     and not path.name.endswith((".test.yaml", "tables.yaml"))
 )
-DEMO = ROOT / "src/modicum/shell/examples/acme-health/policy.yaml"
+DEMO = ROOT / "src/modicum/ops/examples/acme-health/policy.yaml"
 SCENARIOS = {"s1": 4, "s2": 181, "s3": 6}
 
 

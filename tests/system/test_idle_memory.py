@@ -12,10 +12,10 @@ import pytest
 from samples.escrows import OWNED, POLICY, TABLES, query
 from samples.sandboxed import required, users
 
-from modicum.shell.escrow.equipment import EscrowPlace, sandbox_of
-from modicum.shell.escrow.opening import open_escrow
-from modicum.shell.vault.key_files import new_key_file
-from modicum.workspace.escrowing.data_kept import Declared
+from modicum.api.local.escrow.datasets import Declared
+from modicum.ops.escrow.equipment import EscrowPlace, sandbox_of
+from modicum.ops.escrow.opening import open_escrow
+from modicum.vault.key_files import new_key_file
 
 #: Whoever else counts to 300 does not begin here.
 FIRST = 7_391_554
@@ -36,10 +36,10 @@ from fractions import Fraction
 from pathlib import Path
 from wasmtime import wat2wasm
 from modicum.escrow.programs import Program, Range
-from modicum.shell.escrow.equipment import EscrowPlace
-from modicum.shell.escrow.opening import open_escrow
-from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.ports import Limits
+from modicum.ops.escrow.equipment import EscrowPlace
+from modicum.ops.escrow.opening import open_escrow
+from modicum.api.local.escrow.proposal import Heading
+from modicum.api.ports.escrow import Limits
 
 folder, uid, query, module = sys.argv[1:]
 place = EscrowPlace(Path(folder, "vault"), Path(folder, "keys.json"), eval(uid))

@@ -24,9 +24,9 @@ from samples.crash import UNAVAILABLE, work_without_end
 from samples.ledger_places import LedgerPlace, postgres_place, sqlite_place
 from samples.postgres import Cluster
 
-from modicum.shell.clock import SystemClock
-from modicum.shell.storage.stores import open_store
-from modicum.workspace import Workspace
+from modicum.api.local import Workspace
+from modicum.storage.factory import open_store
+from modicum.system.clock import SystemClock
 
 SOAKS = bool(os.environ.get("MODICUM_SOAK"))
 #: How often a process is killed on one ledger, before a new one is begun.

@@ -21,11 +21,11 @@ from samples.oidc import OidcProvider, is_installed, running_provider
 from samples.small import compiled
 from starlette.testclient import TestClient
 
-from modicum.server.identity.entrance import Door, entrance
-from modicum.shell.clock import SystemClock
-from modicum.shell.registry.registry import open_registry
-from modicum.shell.storage.stores import open_store
-from modicum.workspace import Workspace
+from modicum.api.local import Workspace
+from modicum.server.auth.registry import open_registry
+from modicum.server.auth.setup import Door, entrance
+from modicum.storage.factory import open_store
+from modicum.system.clock import SystemClock
 
 CALLBACK = f"{PUBLIC}/login/callback"
 COOKIE, CSRF = "__Host-modicum", "__Host-modicum-csrf"

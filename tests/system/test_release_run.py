@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from samples.small import POLICY, compiled
 
-from modicum.shell.clock import SystemClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
+from modicum.api.local import Workspace
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import SystemClock
 
 RUN = (sys.executable, "-m", "modicum", "release", "run", "r-1", "--")
 #: Says that it runs, and waits to be told or killed. Python heeds no signal between its
@@ -190,8 +190,8 @@ def test_killed_itself_it_leaves_it_spent(folder: Path) -> None:
 OPENDP = """
 import modicum as mo
 import opendp.prelude as dp
-from modicum.shell.adapters.adapting import Adapters
-from modicum.workspace.using import Use
+from modicum.integrations.loader import Adapters
+from modicum.api.local.reservation_use import Use
 
 dp.enable_features("contrib")
 counts = dp.m.make_laplace(
@@ -206,7 +206,7 @@ with use:
 JOINED = """
 import modicum as mo
 import opendp.prelude as dp
-from modicum.shell.joining import reservation
+from modicum.ops.joining import reservation
 
 dp.enable_features("contrib")
 counts = dp.m.make_laplace(
@@ -221,8 +221,8 @@ warnings.simplefilter("ignore")
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 import modicum as mo
-from modicum.shell.adapters.adapting import Adapters
-from modicum.workspace.using import Use
+from modicum.integrations.loader import Adapters
+from modicum.api.local.reservation_use import Use
 
 rows = torch.randn(60, 4)
 model = torch.nn.Linear(4, 2)
@@ -321,7 +321,7 @@ def test_a_mechanism_that_cannot_be_noted_does_not_run(folder: Path) -> None:
 
 
 def test_a_script_that_runs_under_none_is_told(folder: Path) -> None:
-    joining = "from modicum.shell.joining import reservation; reservation()"
+    joining = "from modicum.ops.joining import reservation; reservation()"
     found = done(sys.executable, "-c", joining)
     assert found.returncode == 1
     assert "runs under no reservation" in found.stderr

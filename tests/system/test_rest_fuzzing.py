@@ -29,13 +29,13 @@ from samples.told import Told
 from schemathesis import Case
 
 import modicum as mo
-from modicum.server.asking import Recognizing
-from modicum.server.equipment import Equipment
-from modicum.server.limits import Rates
-from modicum.server.settings_tables import TablesOf
-from modicum.shell.proofs.keys import make_key
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import Grants
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import Grants
+from modicum.server.auth.authentication import Recognizing
+from modicum.server.rate_limits import Rates
+from modicum.server.resources import Equipment
+from modicum.server.settings.tables import TablesOf
+from modicum.storage.proofs.signing_keys import make_key
 
 #: So many calls are made in each round; a soak has ten rounds on each store.
 CALLS = 2_500

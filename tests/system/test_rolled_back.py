@@ -18,11 +18,11 @@ from samples.small import POLICY, counts
 from typer.testing import CliRunner, Result
 
 import modicum as mo
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 from modicum.core.errors import VerificationError
-from modicum.server import opening
-from modicum.server.parts import Parts
+from modicum.server import factory
+from modicum.server.components import Parts
 
 
 @dataclass
@@ -162,7 +162,7 @@ def test_a_server_goes_on_when_the_newer_copy_is_back(
 def begun(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Parts]]:
     """Make the parts of servers that are begun, and serve nobody."""
     found: list[Parts] = []
-    monkeypatch.setattr(opening, "serve", lambda make, *_: found.append(make()))
+    monkeypatch.setattr(factory, "serve", lambda make, *_: found.append(make()))
     yield found
     for one in found:
         end(one)
@@ -226,7 +226,7 @@ def test_a_process_that_is_begun_anew_is_refused_too(
     (tmp_path / "policy.yaml").write_text(POLICY)
     mo.open(place.ledger, policy=tmp_path / "policy.yaml", actor="olga").init()
     place.copy()
-    monkeypatch.setattr(opening, "serve", lambda make, *_: makes.append(make))
+    monkeypatch.setattr(factory, "serve", lambda make, *_: makes.append(make))
     assert serve(tmp_path, place).exit_code == 0
     first = makes[0]()
     first.decider.submit(counts("one"))

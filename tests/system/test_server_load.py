@@ -27,11 +27,11 @@ from samples.postgres import Cluster
 from samples.small import POLICY
 
 import modicum as mo
-from modicum.shell.registry.registry import open_registry
-from modicum.shell.storage.stores import open_store
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import ALL
-from modicum.workspace.permissions.tokens import TokenTerms
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import ALL
+from modicum.api.permissions.tokens import TokenTerms
+from modicum.server.auth.registry import open_registry
+from modicum.storage.factory import open_store
 
 CLIENTS = 100
 SECONDS = 6

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from samples.scripts import generous
 
-from modicum.shell.adapters import tumult_script
-from modicum.shell.adapters.adapting import Adapters
-from modicum.workspace.using import Use
+from modicum.integrations import tumult_script
+from modicum.integrations.loader import Adapters
+from modicum.api.local.reservation_use import Use
 
 folder, runner = Path(sys.argv[1]), Path(sys.argv[2])
 tumult_script.TUMULT = replace(tumult_script.TUMULT, file=runner)

@@ -76,12 +76,12 @@ def test_decisions_know_no_tolerance_and_no_rounding_to_nearest(folder: str) -> 
         assert not re.search(r"\bisclose\b|\bround\(|import math\b", text), path
         # Searches for the worst move, and for a rule that makes another one
         # superfluous, handle whole numbers, many at a time; so do cells and decisions.
-        rooms = {"neighborhoods", "pruning", "quick", "cells"}
+        rooms = {"neighborhoods", "pruning", "bulk", "cells"}
         if not rooms & {path.parent.name} and path.stem not in {
             "balances",
             "decide",
             "limits",
-            "unlocked",
+            "unlocked_shares",
         }:
             assert "numpy" not in text, path
         else:
@@ -120,6 +120,7 @@ def test_functions_that_choose_epsilon_document_every_section() -> None:
         for path in rooms
         if not {"influence", "question", "outputs", "obstacles"}
         & {path.stem, path.parent.name}
+        and path.parent.name not in {"measurement", "worker", "report", "charts"}
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
     ]
@@ -141,8 +142,8 @@ def test_public_functions_name_their_arguments_and_errors() -> None:
         "policy",
         "ledger",
         "risk",
-        "risk/choosing",
-        "workspace",
+        "risk/selection",
+        "api/local",
     )
     for package in packages:
         for path in (ROOT / "src" / "modicum" / package).glob("*.py"):
@@ -278,7 +279,7 @@ def test_a_cold_submit_loads_few_modules_and_reads_the_policy_once(
     release = "releases/01-daily-views-2026-11.yaml"
     modules = loaded_by("release", "submit", release, folder=folder)
     own = [one for one in modules if one.split(".")[0] == "modicum"]
-    assert "modicum.ledger.deciding.decide" in own
+    assert "modicum.ledger.decision.decide" in own
     assert len(own) <= 200
     assert not (HEAVY | {"pydantic", "fastapi", "rich"}) & libraries(modules)
     script = (

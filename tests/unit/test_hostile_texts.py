@@ -15,10 +15,10 @@ import pytest
 #: What a process may use: it takes a second to start, and milliseconds to read.
 CPU_SECONDS = 15
 
-CEL = "from modicum.policy.cel.syntax import read_cel as read\n"
+CEL = "from modicum.policy.cel.parser import read_cel as read\n"
 LOWERED = """
 from modicum.core.document import from_python
-from modicum.policy.cel.lowering import parse_predicate
+from modicum.policy.cel.compiler import parse_predicate
 from modicum.release import Vocabulary
 words = Vocabulary(frozenset({"age"}), {}, ("user",), "add-remove")
 read = lambda text: parse_predicate(from_python(text), "`when`", words)
@@ -28,7 +28,7 @@ from modicum.core.yaml_reader import read_document
 read = lambda text: read_document(text.encode(), "a.yaml")
 """
 SQL = """
-from modicum.query.parsing.tokens import read_tree
+from modicum.query.parser.syntax_tree import read_tree
 read = lambda text: read_tree(text, "a.sql")
 """
 
@@ -79,7 +79,7 @@ except (ModicumError, CelError):
 def test_types_of_columns_are_found_in_time() -> None:
     """A struct in a Parquet file may have any names."""
     script = """
-from modicum.shell.risks.binding import ENUM
+from modicum.risk.measurement.binding import ENUM
 print(ENUM.sub("VARCHAR", 'STRUCT("ENUM(' + "'" * 5_001 + '" INTEGER)')[:6])
 print(ENUM.sub("VARCHAR", "ENUM('a', 'it''s', '')[], ENUM('b')"))
 """

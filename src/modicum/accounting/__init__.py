@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         ZcdpBudget,
     )
     from modicum.accounting.conversions.moments import Epsilon, tightest_epsilon
-    from modicum.accounting.filters.budget_filters import FILTERS, Filter, filter_for
+    from modicum.accounting.filters.budget import FILTERS, Filter, filter_for
     from modicum.accounting.grid import COORDINATES, GRID_VERSION, INFINITE, ORDERS
     from modicum.accounting.losses import Loss, Total
 
@@ -56,7 +56,7 @@ __getattr__ = facade(
             "ApproxBudget Budget GdpBudget PureBudget RenyiBudget Unlimited ZcdpBudget"
         ),
         "modicum.accounting.conversions.moments": "Epsilon tightest_epsilon",
-        "modicum.accounting.filters.budget_filters": "FILTERS Filter filter_for",
+        "modicum.accounting.filters.budget": "FILTERS Filter filter_for",
         "modicum.accounting.grid": "COORDINATES GRID_VERSION INFINITE ORDERS",
         "modicum.accounting.losses": "Loss Total",
     },

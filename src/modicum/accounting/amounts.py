@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from modicum.accounting.decimals import loss_units, saturate, to_decimal
 from modicum.accounting.grid import INFINITE
-from modicum.core.exact import ceil_units
+from modicum.core.rationals import ceil_units
 
 #: A loss: a rational, a decimal that errs by less than `decimals.GUARD`, or infinity.
 Amount: TypeAlias = Fraction | Decimal

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TypeAlias, assert_never
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import brief, number_spelled
+from modicum.core.rationals import brief, number_spelled
 from modicum.core.record import dataclass
 
 

@@ -24,7 +24,7 @@ from modicum.accounting.amounts import (
 from modicum.accounting.decimals import precise
 from modicum.accounting.grid import COORDINATES, INFINITE, ORDERS
 from modicum.accounting.losses import Loss
-from modicum.core.exact import DELTA_UNIT, ceil_units
+from modicum.core.rationals import DELTA_UNIT, ceil_units
 from modicum.core.record import dataclass
 
 

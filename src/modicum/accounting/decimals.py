@@ -15,7 +15,7 @@ from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar
 
 from modicum.accounting.grid import INFINITE
-from modicum.core.exact import LOSS_UNIT
+from modicum.core.rationals import LOSS_UNIT
 
 P = ParamSpec("P")
 R = TypeVar("R")

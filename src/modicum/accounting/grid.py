@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from modicum.core.exact import brief
+from modicum.core.rationals import brief
 
 #: Named in every event, so that no stored integer can be read under another grid.
 GRID_VERSION = "grid-v1"

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli import account_words as words
-from modicum.cli.account_batch import batch
+from modicum.cli import account_options as words
 from modicum.cli.account_compose import compose
+from modicum.cli.account_composition import batch
 from modicum.cli.account_mechanisms import mechanism, subsample
 from modicum.cli.options import Json
 from modicum.cli.output import print_json, print_table, reporting
 
 if TYPE_CHECKING:
     from modicum.accounting.conversions.guarantees import Guarantee, Target, Wanted
-    from modicum.accounting.conversions.named import Converted
+    from modicum.accounting.conversions.registry import Converted
 
 app = typer.Typer(
     help="Convert guarantees, price mechanisms, find the noise for a target.",
@@ -79,7 +79,7 @@ def convert(
     What no proof allows is refused, with the reason.
     """
     from modicum.accounting.conversions.guarantees import check_relation
-    from modicum.accounting.conversions.named import convert as converted
+    from modicum.accounting.conversions.registry import convert as converted
 
     with reporting(as_json=as_json):
         if show_all:
@@ -177,7 +177,7 @@ def _guarantee_to_dict(proven: Guarantee) -> dict[str, object]:
 
 
 def _print_conversions(*, as_json: bool) -> None:
-    from modicum.accounting.conversions.named import CONVERSIONS
+    from modicum.accounting.conversions.registry import CONVERSIONS
 
     rows = [
         {

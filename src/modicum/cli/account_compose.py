@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli import account_words as words
+from modicum.cli import account_options as words
 from modicum.cli.options import Json
 from modicum.cli.output import console, note, print_json, print_table, reporting
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from modicum.accounting.losses import Loss
-    from modicum.accounting.neighborhoods.engine import Engine, Joint
     from modicum.accounting.neighborhoods.entries import Entry
     from modicum.accounting.neighborhoods.file_format import Question
+    from modicum.accounting.neighborhoods.joint_loss import Engine, Joint
 
 
 def compose(
@@ -39,9 +39,9 @@ def compose(
     Prints the joint loss in each measure with the move that attains it: the change
     between two neighbors for which the releases, together, tell most.
     """
-    from modicum.accounting.neighborhoods.engine import Engine
     from modicum.accounting.neighborhoods.file_format import read_question
-    from modicum.shell.files import load_release
+    from modicum.accounting.neighborhoods.joint_loss import Engine
+    from modicum.ops.files.documents import load_release
 
     with reporting(as_json=as_json):
         question = read_question(load_release(file))
@@ -88,7 +88,7 @@ def _print(
     from rich.table import Table
 
     from modicum.accounting.grid import INFINITE
-    from modicum.core.exact import DELTA_UNIT
+    from modicum.core.rationals import DELTA_UNIT
 
     entries, axes = len(question.entries), len(question.axes)
     print(
@@ -157,7 +157,7 @@ def _print_unproven(entries: Sequence[Entry], joint: Joint) -> None:
 
 def _loss_text(loss: Loss) -> str:
     from modicum.accounting.grid import DELTA, EPS, INFINITE, MU2, RHO
-    from modicum.core.exact import DELTA_UNIT
+    from modicum.core.rationals import DELTA_UNIT
 
     parts = [
         f"{name} {_amount(loss.coordinates[index])}"
@@ -177,7 +177,7 @@ def _loss_text(loss: Loss) -> str:
 def _delta_text(units: int) -> str:
     from fractions import Fraction
 
-    from modicum.core.exact import DELTA_UNIT
+    from modicum.core.rationals import DELTA_UNIT
 
     return words.shown(min(Fraction(1), Fraction(units, DELTA_UNIT)))
 
@@ -195,7 +195,7 @@ def _to_dict(
 ) -> dict[str, object]:
     from fractions import Fraction
 
-    from modicum.core.exact import DELTA_UNIT
+    from modicum.core.rationals import DELTA_UNIT
 
     losses = {
         name: _joint_to_dict(question.entries, joint)

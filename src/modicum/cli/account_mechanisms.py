@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli import account_words as words
+from modicum.cli import account_options as words
 from modicum.cli.options import Json
 from modicum.cli.output import print_json, print_table, reporting
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from modicum.accounting.conversions.moments import Epsilon
     from modicum.accounting.curves import Curve
-    from modicum.accounting.kinds.table import Kind, Values
+    from modicum.accounting.mechanism_registry import Kind, Values
 
     Amounts = dict[str, Fraction | Decimal]
 
@@ -58,7 +58,7 @@ def mechanism(
     """Show what a mechanism costs, in every measure; or the noise for a target."""
     from modicum.accounting.budgets import ApproxBudget
     from modicum.accounting.curves import composed
-    from modicum.accounting.kinds.table import (
+    from modicum.accounting.mechanism_registry import (
         calibrated,
         complete_values,
         curve_of_kind,
@@ -111,7 +111,7 @@ def _asked(given: list[str] | None) -> tuple[str, list[str]]:
 
 
 def _mechanism(given: list[str] | None) -> tuple[Kind, Values]:
-    from modicum.accounting.kinds.table import kind_named
+    from modicum.accounting.mechanism_registry import kind_named
 
     if not given:
         raise typer.BadParameter("name a kind of mechanism, or give --list")
@@ -126,7 +126,7 @@ def _print_head(kind: Kind, known: Values, times: int) -> None:
 
 
 def _exact(value: Fraction) -> str:
-    from modicum.core.exact import number_text
+    from modicum.core.rationals import number_text
 
     return number_text(value)
 
@@ -154,8 +154,8 @@ def subsample(
 ) -> None:
     """Show what a mechanism costs on secret samples, beside what it costs on all."""
     from modicum.accounting.curves import composed
-    from modicum.accounting.kinds.sampled import SAMPLINGS, sampled_curve
-    from modicum.accounting.kinds.table import complete_values, curve_of_kind
+    from modicum.accounting.mechanism_registry import complete_values, curve_of_kind
+    from modicum.accounting.sampled_mechanisms import SAMPLINGS, sampled_curve
 
     with reporting(as_json=as_json):
         kind, values = _mechanism(given)
@@ -200,7 +200,7 @@ def _amounts(curve: Curve) -> Amounts:
     from modicum.accounting.amounts import INFINITY
     from modicum.accounting.decimals import precise, significant, to_decimal
     from modicum.accounting.grid import DELTA, INFINITE, MU2, coordinate_name
-    from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
+    from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
 
     amounts: Amounts = {}
     for index, units in enumerate(curve.loss().coordinates):
@@ -242,7 +242,7 @@ def _print_curves(curves: dict[str, Curve]) -> None:
 
 
 def _epsilon(curve: Curve, delta: str) -> Epsilon:
-    from modicum.accounting.conversions.best import curve_epsilon
+    from modicum.accounting.conversions.epsilon_delta import curve_epsilon
 
     return curve_epsilon(curve, words.number(delta, "--delta"))
 
@@ -274,7 +274,7 @@ def _to_dict(values: Values) -> dict[str, object]:
 
 
 def _print_kinds(*, as_json: bool) -> None:
-    from modicum.accounting.kinds.table import KINDS
+    from modicum.accounting.mechanism_registry import KINDS
 
     if as_json:
         print_json({"kinds": [_kind_to_dict(kind) for kind in KINDS.values()]})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.governance import Subject
 from modicum.cli.hearings import hearing_lines, spoken_line
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
@@ -16,8 +16,8 @@ from modicum.cli.release_files import named_releases
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.workspace.asked_people import AskedPeople
-    from modicum.workspace.ledger_view import LedgerView
+    from modicum.api.local.approvers import AskedPeople
+    from modicum.api.local.ledger_view import LedgerView
 
 
 def approvals(
@@ -28,7 +28,7 @@ def approvals(
     By its id, a release is weighed that somebody spoke about. If only its digest is
     known, that is done by every approval of the policy.
     """
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.ledger_access import open_workspace
 
     with reporting(as_json=as_json):
         found = list(_asked(subject, open_workspace(ledger)))
@@ -42,7 +42,7 @@ def approvals(
 
 
 def _asked(subject: str, view: LedgerView) -> Iterator[AskedPeople]:
-    from modicum.workspace.asked_people import asked_people, asked_people_of
+    from modicum.api.local.approvers import asked_people, asked_people_of
 
     for one in named_releases(subject):
         if isinstance(one, str):
@@ -76,7 +76,7 @@ def _lines(found: Iterable[AskedPeople]) -> Iterator[str]:
 
 
 def _to_dict(found: Iterable[AskedPeople]) -> dict[str, object]:
-    from modicum.workspace.views.approvals import approvals_view, vote_view
+    from modicum.api.local.views.approvals import approvals_view, vote_view
 
     return {
         "approvals": approvals_view(one for each in found for one in each.hearings),

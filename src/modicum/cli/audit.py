@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.ledger_checkpoints import PassphraseFile, file_named, open_key
-from modicum.cli.opening import open_log, opened_source
+from modicum.cli.ledger_access import open_log, opened_source
+from modicum.cli.ledger_signatures import PassphraseFile, file_named, open_key
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
 from modicum.cli.output import print_json, reporting
 from modicum.cli.progress import counting
@@ -21,8 +21,8 @@ from modicum.cli.verification import (
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.shell.report.reading import Source
-    from modicum.shell.report.statement import Statement
+    from modicum.reports.sources import Source
+    from modicum.reports.statement import Statement
 
 app = typer.Typer(
     help="Hand a ledger to an auditor, check it offline, and report on it.",
@@ -57,10 +57,10 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write the ledger, its checkpoints and its policies into one file."""
-    from modicum.shell.clock import SystemClock
-    from modicum.shell.proofs.bundles import export_bundle
-    from modicum.shell.proofs.keys import Signing
-    from modicum.shell.proofs.logs import stored_checkpoints
+    from modicum.storage.proofs.bundles import export_bundle
+    from modicum.storage.proofs.ledger_log import stored_checkpoints
+    from modicum.storage.proofs.signing_keys import Signing
+    from modicum.system.clock import SystemClock
 
     with reporting(as_json=as_json):
         signing = None
@@ -98,8 +98,8 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a bundle offline: chain, signatures, every decision; exits 0 or 6."""
-    from modicum.shell.proofs.bundles import open_bundle, verify_bundle
-    from modicum.shell.proofs.verification import load_trust, require_pinned
+    from modicum.storage.proofs.bundles import open_bundle, verify_bundle
+    from modicum.storage.proofs.verification import load_trust, require_pinned
 
     with reporting(as_json=as_json):
         trust = load_trust(public_keys or (), claims or ())
@@ -132,8 +132,8 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Check a ledger or a bundle, and write a statement about it."""
-    from modicum.shell.proofs.new_files import write_whole
-    from modicum.shell.report.page import page
+    from modicum.reports.statement_html import page
+    from modicum.system.new_files import write_whole
 
     with reporting(as_json=as_json):
         refuse_no_output(output, as_json=as_json)
@@ -174,8 +174,8 @@ def registry(
     as_json: Json = False,
 ) -> None:
     """Write what was released as records for a public registry of deployments."""
-    from modicum.shell.proofs.new_files import write_whole
-    from modicum.shell.report.registry import registry_records, registry_text
+    from modicum.reports.deployment_registry import registry_records, registry_text
+    from modicum.system.new_files import write_whole
 
     with reporting(as_json=as_json):
         refuse_no_output(output, as_json=as_json)
@@ -198,8 +198,8 @@ def _stated(
     *,
     quiet: bool,
 ) -> Statement:
-    from modicum.shell.proofs.verification import load_trust
-    from modicum.shell.report.reading import report_on
+    from modicum.reports.sources import report_on
+    from modicum.storage.proofs.verification import load_trust
 
     trust = load_trust(public_keys or (), claims or ())
     with counting("verifying", quiet=quiet) as on_entry:

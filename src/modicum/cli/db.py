@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.exits import Exit
-from modicum.cli.ledger_checkpoints import file_named
+from modicum.cli.exit_codes import Exit
+from modicum.cli.ledger_access import open_log, refuse_no_ledger
+from modicum.cli.ledger_signatures import file_named
 from modicum.cli.noted_head import noted_head, whole_head
-from modicum.cli.opening import open_log, refuse_no_ledger
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, shown
 from modicum.cli.output import note, print_json, reporting
 from modicum.cli.progress import counting
 
 if TYPE_CHECKING:
-    from modicum.shell.backups.restoring import Restored
+    from modicum.ops.backup.restore import Restored
 
 app = typer.Typer(
     help="Back up, restore and upgrade the store of a ledger.", no_args_is_help=True
@@ -36,7 +36,7 @@ def backup(
     as_json: Json = False,
 ) -> None:
     """Copy a ledger, while it is used, into a new file, and check the copy."""
-    from modicum.shell.backups.backing_up import back_up
+    from modicum.ops.backup.backing_up import back_up
 
     with reporting(as_json=as_json):
         store = open_log(ledger)
@@ -83,8 +83,8 @@ def restore(
     as_json: Json = False,
 ) -> None:
     """Verify a backup, and copy it to where there is no ledger."""
-    from modicum.shell.backups.restoring import Heads
-    from modicum.shell.backups.restoring import restore as restore_backup
+    from modicum.ops.backup.restore import Heads
+    from modicum.ops.backup.restore import restore as restore_backup
 
     with reporting(as_json=as_json):
         refuse_no_ledger(ledger)

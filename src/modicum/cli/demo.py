@@ -13,7 +13,7 @@ from modicum.cli.policy import print_counts
 from modicum.cli.status import SHOWN, print_status
 
 if TYPE_CHECKING:
-    from modicum.shell.demo import Demo
+    from modicum.ops.demo import Demo
 
 
 def demo(
@@ -26,7 +26,7 @@ def demo(
     ] = None,
 ) -> None:
     """Make an example organization and show the main job on it."""
-    from modicum.shell.demo import make_demo
+    from modicum.ops.demo import make_demo
 
     with reporting(as_json=False):
         place = folder if folder is not None else Path(name)

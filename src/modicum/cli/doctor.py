@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.escrow_options import SandboxUid
-from modicum.cli.exits import Exit
-from modicum.cli.ledger_checkpoints import file_named
-from modicum.cli.opening import open_log, refuse_no_ledger
+from modicum.cli.exit_codes import Exit
+from modicum.cli.ledger_access import open_log, refuse_no_ledger
+from modicum.cli.ledger_signatures import file_named
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
 from modicum.cli.output import note, print_json, reporting
 from modicum.cli.progress import counting
 from modicum.core.errors import UnavailableError, printable
 
 if TYPE_CHECKING:
-    from modicum.shell.doctor.findings import Diagnosis
+    from modicum.ops.doctor.findings import Diagnosis
 
 
 def doctor(
@@ -48,9 +48,9 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Check this machine and a ledger; say what is wrong, and what helps."""
-    from modicum.shell.clock import SystemClock
-    from modicum.shell.doctor.examining import examine, write_bundle
-    from modicum.shell.doctor.sandboxes import sandboxes
+    from modicum.ops.doctor.checks import examine, write_bundle
+    from modicum.ops.doctor.sandboxes import sandboxes
+    from modicum.system.clock import SystemClock
 
     with reporting(as_json=as_json):
         given = _ledger(context, ledger)
@@ -86,7 +86,7 @@ def _ledger(context: typer.Context, ledger: str) -> str | None:
 
 
 def _print(found: Diagnosis) -> None:
-    from modicum.shell.doctor.findings import Status
+    from modicum.ops.doctor.findings import Status
 
     width = max(len(one.check) for one in found.findings)
     for one in found.findings:
@@ -102,7 +102,7 @@ def _print(found: Diagnosis) -> None:
 
 def _leave(found: Diagnosis) -> None:
     """Leave with 6 if the ledger is broken, with 1 if something else is wrong."""
-    from modicum.shell.doctor.findings import Status
+    from modicum.ops.doctor.findings import Status
 
     if found.is_broken:
         raise typer.Exit(Exit.BROKEN)

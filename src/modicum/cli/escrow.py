@@ -14,7 +14,7 @@ from modicum.cli import (
     escrow_risk,
     escrow_show,
     escrow_submit,
-    escrow_try,
+    escrow_trial,
 )
 from modicum.cli.escrow_options import (
     Contract,
@@ -31,7 +31,7 @@ from modicum.cli.escrow_text import (
     said_to_data_lines,
 )
 from modicum.cli.governance import Head, Key, Reason, signer_of
-from modicum.cli.ledger_checkpoints import PassphraseFile
+from modicum.cli.ledger_signatures import PassphraseFile
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
 from modicum.cli.output import (
     console,
@@ -41,10 +41,10 @@ from modicum.cli.output import (
     reporting,
 )
 from modicum.core.errors import printable
-from modicum.shell.core_dumps import forbid_core_dumps
+from modicum.system.core_dumps import forbid_core_dumps
 
 if TYPE_CHECKING:
-    from modicum.workspace.escrowing.speaking import SaidToContract, SaidToData
+    from modicum.api.local.escrow.approvals import SaidToContract, SaidToData
 
 app = typer.Typer(
     help="Let others put queries and programs to data that they never see, as its"
@@ -57,7 +57,7 @@ app.add_typer(escrow_submit.app, name="submit")
 escrow_show.add_to(app)
 app.add_typer(escrow_keys.app, name="keys")
 escrow_risk.add_to(app)
-escrow_try.add_to(app)
+escrow_trial.add_to(app)
 
 Content = Annotated[
     str | None,
@@ -94,8 +94,8 @@ def list_contracts(
 
 
 def _list_contracts(ledger: str, as_json: bool) -> None:
-    from modicum.workspace.escrowing.looking import looked_at_all
-    from modicum.workspace.views.contracts import listed_view
+    from modicum.api.local.escrow.review import looked_at_all
+    from modicum.api.local.views.contracts import listed_view
 
     found = looked_at_all(open_escrow(ledger))
     if as_json:
@@ -107,7 +107,7 @@ def _list_contracts(ledger: str, as_json: bool) -> None:
 
 
 def _list_data(ledger: str, as_json: bool) -> None:
-    from modicum.workspace.views.contracts import data_set_view
+    from modicum.api.local.views.contracts import data_set_view
 
     found = open_escrow(ledger).escrow.data()
     if as_json:
@@ -193,7 +193,7 @@ def reject(
 
 
 def _print_said_to_data(said: SaidToData, *, as_json: bool) -> None:
-    from modicum.workspace.views.contracts import version_receipt_view
+    from modicum.api.local.views.contracts import version_receipt_view
 
     if as_json:
         print_json(version_receipt_view(said))
@@ -203,7 +203,7 @@ def _print_said_to_data(said: SaidToData, *, as_json: bool) -> None:
 
 
 def _print_said(said: SaidToContract, *, as_json: bool) -> None:
-    from modicum.workspace.views.contracts import receipt_view
+    from modicum.api.local.views.contracts import receipt_view
 
     if as_json:
         print_json(receipt_view(said))
@@ -224,7 +224,7 @@ def withdraw(
 
     Nothing flows under it any more, to nobody.
     """
-    from modicum.workspace.views.contracts import contract_view
+    from modicum.api.local.views.contracts import contract_view
 
     with reporting(as_json=as_json):
         flow = open_escrow(ledger, actor).escrow.withdraw(name, reason=reason)
@@ -249,7 +249,7 @@ def run(
     From its beginning on, the run is counted and what it charges is spent, whatever
     becomes of it. Exits 0, or 3 if a rule denies a query.
     """
-    from modicum.workspace.escrowing.looking import looked_at
+    from modicum.api.local.escrow.review import looked_at
 
     with reporting(as_json=as_json):
         workspace = open_escrow(ledger, actor, vault, vault_keys, sandbox_uid)

@@ -55,7 +55,7 @@ def chosen_blocks(
     Raises:
         InputError: If there are too few blocks, or too many.
     """
-    from modicum.core.exact import parse_number
+    from modicum.core.rationals import parse_number
     from modicum.escrow.blocks import ByBlocks
 
     if (number is None) != (loss is None):

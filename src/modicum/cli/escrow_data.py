@@ -16,7 +16,7 @@ from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.workspace.escrowing.data_kept import Owned
+    from modicum.api.local.escrow.datasets import Owned
 
 DataSet = Annotated[
     str,
@@ -75,7 +75,7 @@ def init(
     Whoever can read both can read everything. Where that matters, let a key service
     keep the keys.
     """
-    from modicum.shell.escrow.beginning import begin_vault
+    from modicum.ops.escrow.factory import begin_vault
 
     with reporting(as_json=as_json):
         key = begin_vault(vault, vault_keys)
@@ -128,8 +128,8 @@ def register(
     For a later version leave these options out. It is used when as many owners as
     must have agreed to it; who registers it agrees, unless a key must sign that.
     """
-    from modicum.shell.escrow.given_files import read_rows, read_text
-    from modicum.workspace.escrowing.data_kept import Declared
+    from modicum.api.local.escrow.datasets import Declared
+    from modicum.ops.escrow.inputs import read_rows, read_text
 
     with reporting(as_json=as_json):
         owned = _owned(owner or (), quorum, contracts, bits)
@@ -194,7 +194,7 @@ def shred(
 def _owned(
     given: Iterable[str], quorum: int | None, contracts: int | None, bits: int | None
 ) -> Owned | None:
-    from modicum.workspace.escrowing.data_kept import Owned
+    from modicum.api.local.escrow.datasets import Owned
 
     owners: dict[str, tuple[str, ...]] = {}
     for one in given:
@@ -221,7 +221,7 @@ def _public(key: str) -> str:
     """Return a public key in hexadecimal: as it is given, or from its file."""
     if _KEY.fullmatch(key) and not Path(key).exists():
         return key.lower()
-    from modicum.shell.proofs.keys import load_public_key
+    from modicum.storage.proofs.signing_keys import load_public_key
 
     return load_public_key(key).hex()
 

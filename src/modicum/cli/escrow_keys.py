@@ -40,7 +40,7 @@ Keys = Annotated[
 @app.command()
 def show(vault: Vault, vault_keys: Keys, as_json: Json = False) -> None:
     """Show which key wraps what is new, and how many things each key wraps."""
-    from modicum.shell.escrow.vault_keys import keys_in_use
+    from modicum.ops.escrow.vault_keys import keys_in_use
 
     with reporting(as_json=as_json):
         found = keys_in_use(vault, vault_keys)
@@ -59,7 +59,7 @@ def rotate(vault: Vault, vault_keys: Keys, as_json: Json = False) -> None:
     A new key is added to a file with keys. A service makes its own: let it, first. The
     old key stays until it is retired. If this fails, do it again.
     """
-    from modicum.shell.escrow.vault_keys import rotate_keys
+    from modicum.ops.escrow.vault_keys import rotate_keys
 
     with reporting(as_json=as_json):
         done = rotate_keys(vault, vault_keys)
@@ -94,7 +94,7 @@ def retire(
     Name every vault that uses the file: what is wrapped in others is lost. Copies of
     the file that are kept elsewhere still hold the key.
     """
-    from modicum.shell.escrow.vault_keys import retire_old_key
+    from modicum.ops.escrow.vault_keys import retire_old_key
 
     with reporting(as_json=as_json):
         retire_old_key(key, vault_keys, [vault, *(others or ())])

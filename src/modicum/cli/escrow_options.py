@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from modicum.shell.escrow.equipment import EscrowPlace
-    from modicum.workspace import Workspace
+    from modicum.api.local import Workspace
+    from modicum.ops.escrow.equipment import EscrowPlace
 
 Vault = Annotated[
     Path | None,
@@ -64,12 +64,12 @@ def open_escrow(
     Raises:
         UsageError: If there is no ledger, or no vault where it is said to be.
     """
-    from modicum.cli.opening import no_ledger_at, open_workspace, refuse_no_ledger
+    from modicum.cli.ledger_access import no_ledger_at, open_workspace, refuse_no_ledger
 
     place = place_of(vault, keys, uid)
     if place is None:
         return open_workspace(ledger, actor=actor)
-    from modicum.shell.escrow import opening
+    from modicum.ops.escrow import opening
 
     refuse_no_ledger(ledger)
     workspace = opening.open_escrow(ledger, place, actor=actor)
@@ -97,7 +97,7 @@ def place_of(
             "a vault is a folder and a file with its keys: give both",
             param_hint=option,
         )
-    from modicum.shell.escrow.equipment import EscrowPlace
+    from modicum.ops.escrow.equipment import EscrowPlace
 
     return EscrowPlace(vault, keys, uid)
 

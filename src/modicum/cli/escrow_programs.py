@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from modicum.api.local import Workspace
     from modicum.escrow.programs import Program, Range
-    from modicum.query.document import QueryFile
-    from modicum.workspace import Workspace
+    from modicum.query.query_file import QueryFile
 
 Task = Annotated[
     Path | None,
@@ -76,7 +76,7 @@ def chosen_program(
     Raises:
         InputError: If a file cannot be read, or is no task or program.
     """
-    from modicum.shell.escrow.given_files import read_program, read_task
+    from modicum.ops.escrow.inputs import read_program, read_task
 
     if (task is None) == (code is None):
         raise typer.BadParameter(
@@ -91,7 +91,7 @@ def chosen_program(
             "a task of the catalogue says that itself: leave it out", param_hint=option
         )
     from modicum.escrow.tasks import program
-    from modicum.shell.catalogue.texts import installed
+    from modicum.sandbox.texts import installed
 
     assert task is not None  # One of both is there.
     found = read_task(task)
@@ -108,7 +108,7 @@ def tier_of(program: Program, tier: str | None) -> str:
     Raises:
         UsageError: If there is no such sandbox.
     """
-    from modicum.shell.escrow.equipment import sandbox_of
+    from modicum.ops.escrow.equipment import sandbox_of
 
     wasm = program.language == "wasm"
     found = tier or ("wasm" if wasm else "bubblewrap")
@@ -133,7 +133,7 @@ def queries_of(workspace: Workspace, contract: str) -> Mapping[str, QueryFile] |
     Raises:
         InputError: If there is no such contract.
     """
-    from modicum.workspace.escrowing.looking import examined
+    from modicum.api.local.escrow.review import examined
 
     found = {}
     for one in examined(workspace, contract).queries:
@@ -163,7 +163,7 @@ def columns_of(
 
 
 def _range(ends: tuple[str, str]) -> Range:
-    from modicum.core.exact import parse_number
+    from modicum.core.rationals import parse_number
     from modicum.escrow.programs import Range
 
     low, high = (parse_number(one) for one in ends)

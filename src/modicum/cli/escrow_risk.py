@@ -17,10 +17,10 @@ from modicum.cli.risk_words import in_options
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.local import Workspace
+    from modicum.ops.escrow.epsilon_choice import QueryRisk
     from modicum.risk.choice import Choice
-    from modicum.shell.escrow.by_risk import QueryRisk
-    from modicum.shell.risks import Risk
-    from modicum.workspace import Workspace
+    from modicum.risk.measurement import Risk
 
 
 def add_to(app: typer.Typer) -> None:
@@ -104,8 +104,8 @@ def _asked(
     query: str | None,
     facts: dict[str, Any],
 ) -> QueryRisk:
-    from modicum.shell.escrow.by_risk import contract_risk, query_risk
-    from modicum.shell.escrow.given_files import read_text
+    from modicum.ops.escrow.epsilon_choice import contract_risk, query_risk
+    from modicum.ops.escrow.inputs import read_text
 
     if name is not None:
         return contract_risk(workspace, name, query=query, **facts)
@@ -114,7 +114,7 @@ def _asked(
 
 
 def _own(workspace: Workspace, asked: QueryRisk) -> Risk:
-    from modicum.shell.escrow.own_risk import own_risk
+    from modicum.ops.escrow.own_risk import own_risk
 
     return own_risk(workspace, asked)
 
@@ -125,16 +125,16 @@ def _to_dict(
     told = asked.to_dict(choice)
     if found is None:
         return told
-    from modicum.shell.escrow.own_risk import OWNERS_ONLY
-    from modicum.shell.risks.documents import risk_to_dict
+    from modicum.ops.escrow.own_risk import OWNERS_ONLY
+    from modicum.risk.measurement.documents import risk_to_dict
 
     advice = risk_to_dict(found, found.choose(tau, choice="as-published"))
     return {**told, "owners_only": {"warning": OWNERS_ONLY, **advice}}
 
 
 def _lines(asked: QueryRisk, choice: Choice) -> Iterator[str]:
-    from modicum.core.exact import brief, number_spelled
-    from modicum.shell.escrow.by_risk import DISCRETE
+    from modicum.core.rationals import brief, number_spelled
+    from modicum.ops.escrow.epsilon_choice import DISCRETE
 
     query, measure, unit = asked.asked.query, asked.asked.measure, asked.asked.unit.name
     of = f" of the contract `{asked.contract}`" if asked.contract else ""
@@ -160,7 +160,7 @@ def _lines(asked: QueryRisk, choice: Choice) -> Iterator[str]:
 
 def _print_own(found: Risk, tau: str) -> None:
     from modicum.cli.risk_text import print_risk
-    from modicum.shell.escrow.own_risk import OWNERS_ONLY
+    from modicum.ops.escrow.own_risk import OWNERS_ONLY
 
     print(f"\nFOR YOUR EYES ONLY. {OWNERS_ONLY}")
     print_risk(found, found.choose(tau, choice="as-published"))

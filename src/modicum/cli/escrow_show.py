@@ -15,9 +15,9 @@ from modicum.cli.output import print_json, reporting, seconds
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.local.escrow.review import Examined, Priced
     from modicum.escrow.inspection import Inspection
     from modicum.escrow.programs import Program
-    from modicum.workspace.escrowing.looking import Examined, Priced
 
 
 def add_to(app: typer.Typer) -> None:
@@ -45,9 +45,9 @@ def show(
     Its queries with what they cost; its program, for which the vault is needed, with
     remarks; who agreed; and how to agree to exactly this. Writes nothing.
     """
+    from modicum.api.local.escrow.review import examined
+    from modicum.api.local.views.contracts import details_view
     from modicum.escrow.inspection import inspected
-    from modicum.workspace.escrowing.looking import examined
-    from modicum.workspace.views.contracts import details_view
 
     with reporting(as_json=as_json):
         workspace = open_escrow(ledger, None, vault, vault_keys)

@@ -28,9 +28,9 @@ from modicum.cli.output import note, print_json, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.local import Workspace
+    from modicum.api.local.escrow.proposal import Heading
     from modicum.ledger.state.flow import Flow
-    from modicum.workspace import Workspace
-    from modicum.workspace.escrowing.asking import Heading
 
 app = typer.Typer(
     help="Ask for a flow of data; its owners agree or refuse.", no_args_is_help=True
@@ -104,7 +104,7 @@ def submit_query(
 
     The tables that they read are data sets, in their newest versions. Reads no row.
     """
-    from modicum.shell.escrow.given_files import read_text
+    from modicum.ops.escrow.inputs import read_text
 
     with reporting(as_json=as_json):
         workspace = open_escrow(ledger, actor)
@@ -155,7 +155,7 @@ def submit_task(
     owners read it before they agree. With --blocks it has one score, on exact answers,
     that every rule counts; it runs once, for each block as long as --seconds say.
     """
-    from modicum.workspace.escrowing.ports import Limits
+    from modicum.api.ports.escrow import Limits
 
     with reporting(as_json=as_json):
         by_blocks = chosen_blocks(blocks, loss, noise, unit)
@@ -264,14 +264,14 @@ def _heading(
     *,
     analyst: str = "",
 ) -> Heading:
-    from modicum.workspace.escrowing.asking import Heading
+    from modicum.api.local.escrow.proposal import Heading
 
     seconds = days * 24 * 60 * 60
     return Heading(name, reason, seconds, uses, tuple(to or ()), analyst)
 
 
 def _width(width: str | None, *, exact: bool) -> Fraction | None:
-    from modicum.core.exact import parse_number
+    from modicum.core.rationals import parse_number
 
     if (width is None) != exact:
         raise typer.BadParameter(
@@ -285,8 +285,8 @@ def _width(width: str | None, *, exact: bool) -> Fraction | None:
 
 
 def _print(workspace: Workspace, flow: Flow, *, as_json: bool) -> None:
-    from modicum.workspace.escrowing.looking import looked_at
-    from modicum.workspace.views.contracts import listed_view
+    from modicum.api.local.escrow.review import looked_at
+    from modicum.api.local.views.contracts import listed_view
 
     looked = looked_at(workspace, flow.contract.id)
     if as_json:

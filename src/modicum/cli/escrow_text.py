@@ -9,12 +9,12 @@ from modicum.cli.output import print_table, seconds
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.local.escrow.approvals import SaidToContract, SaidToData
+    from modicum.api.local.escrow.disclosure import LetGo
+    from modicum.api.local.escrow.review import Looked
     from modicum.ledger.state.consent import Consent, Consents
-    from modicum.ledger.state.data_sets import DataSet
+    from modicum.ledger.state.datasets import DataSet
     from modicum.ledger.state.flow import Flow
-    from modicum.workspace.escrowing.letting_go import LetGo
-    from modicum.workspace.escrowing.looking import Looked
-    from modicum.workspace.escrowing.speaking import SaidToContract, SaidToData
 
 
 def asked_lines(looked: Looked) -> Iterator[str]:
@@ -182,7 +182,7 @@ def _print_answers(answers: Mapping[str, Any]) -> None:
 
     from rich.table import Table
 
-    from modicum.query.answers import interval_of
+    from modicum.query.results import interval_of
 
     table = Table(box=None, pad_edge=False)
     interval = interval_of(Fraction(answers["confidence"]))
@@ -205,6 +205,6 @@ def _print_answers(answers: Mapping[str, Any]) -> None:
 def _short(number: str | None) -> str:
     from fractions import Fraction
 
-    from modicum.core.exact import brief
+    from modicum.core.rationals import brief
 
     return "-" if number is None else brief(Fraction(number))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.hearings import hearing_lines
-from modicum.cli.ledger_checkpoints import PassphraseFile
+from modicum.cli.ledger_signatures import PassphraseFile
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
 from modicum.cli.output import in_turn, note, print_json, reporting
 from modicum.cli.release_files import named_releases, read_release
@@ -17,10 +17,10 @@ from modicum.core.document import Entries
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.local.governance.approvals import Said
+    from modicum.api.local.governance.governing import Governance
     from modicum.core.document import Node
-    from modicum.shell.proofs.keys import SigningKey
-    from modicum.workspace.governing.governing import Governance
-    from modicum.workspace.governing.saying import Said
+    from modicum.storage.proofs.signing_keys import SigningKey
 
 Subject = Annotated[
     str,
@@ -107,7 +107,7 @@ def signer_of(key: Path | None, passphrase_file: Path | None) -> SigningKey | No
         key: The file of the private key, or None.
         passphrase_file: The file with its passphrase, or None.
     """
-    from modicum.cli.ledger_checkpoints import open_key
+    from modicum.cli.ledger_signatures import open_key
 
     return None if key is None else open_key(key, passphrase_file)
 
@@ -119,7 +119,7 @@ def _say(
     *,
     as_json: bool,
 ) -> None:
-    from modicum.workspace.views.approvals import receipt_view
+    from modicum.api.local.views.approvals import receipt_view
 
     named = list(named_releases(subject))
     said = in_turn(named, lambda one: verb(office, one), _name)
@@ -133,7 +133,7 @@ def _say(
 
 
 def _name(subject: Node | str) -> str:
-    from modicum.workspace.past_descriptions import id_of
+    from modicum.api.local.backfill import id_of
 
     return subject if isinstance(subject, str) else id_of(subject)
 
@@ -176,7 +176,7 @@ def print_said(said: Said) -> None:
 
 def office_of(ledger: str, actor: str | None) -> Governance:
     """Return what people do who govern a ledger."""
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.ledger_access import open_workspace
 
     return open_workspace(ledger, actor=actor).governance
 

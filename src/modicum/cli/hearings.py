@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.ledger.deciding.approvals import Hearing
-    from modicum.workspace.governing.topics import Spoken
+    from modicum.api.local.governance.approval_cases import Spoken
+    from modicum.ledger.decision.approvals import Hearing
 
 
 def hearing_lines(heard: Iterable[Hearing]) -> Iterator[str]:
@@ -18,7 +18,7 @@ def hearing_lines(heard: Iterable[Hearing]) -> Iterator[str]:
     Args:
         heard: The approvals.
     """
-    from modicum.workspace.governing.governance import hearing_text
+    from modicum.api.local.governance.governance import hearing_text
 
     return (
         printable(f"{'ok     ' if one.given else 'MISSING'}  {hearing_text(one)}")

@@ -10,7 +10,7 @@ import typer
 from modicum.cli import ledger_entries
 from modicum.cli.governance import add_to_ledger
 from modicum.cli.ledger_balance import balance
-from modicum.cli.ledger_checkpoints import add_to
+from modicum.cli.ledger_signatures import add_to
 from modicum.cli.ledger_verify import verify
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
 from modicum.cli.output import print_json, reporting
@@ -30,7 +30,7 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Make a ledger and activate a policy in it."""
-    from modicum.cli.opening import open_or_begin
+    from modicum.cli.ledger_access import open_or_begin
 
     with reporting(as_json=as_json):
         workspace = open_or_begin(ledger, policy=policy, actor=actor)

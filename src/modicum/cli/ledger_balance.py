@@ -12,8 +12,8 @@ from modicum.cli.output import print_json, print_table, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.local.cell_balance import CellBalance
     from modicum.release import Partition
-    from modicum.workspace.spenders import CellBalance
 
 
 def balance(
@@ -48,7 +48,7 @@ def balance(
 
     Without --where, --period and --group, all cells are looked at. Writes nothing.
     """
-    from modicum.cli.opening import open_view, say_if_empty
+    from modicum.cli.ledger_access import open_view, say_if_empty
 
     with reporting(as_json=as_json):
         view = open_view(ledger, policy=policy, as_of=point(as_of))
@@ -73,7 +73,7 @@ def print_balance(found: CellBalance, top: int) -> None:
         found: The cell.
         top: How many releases to name.
     """
-    from modicum.workspace.explaining.explain import amount_text, room_text
+    from modicum.api.local.explanation.denial_text import amount_text, room_text
 
     loss, spent = found.loss, found.spent
     print(printable(f"{loss.rule.id}, per {loss.rule.unit}"))
@@ -101,8 +101,8 @@ def _print_spenders(found: CellBalance, top: int) -> None:
     from rich.table import Table
 
     from modicum.accounting.grid import DELTA, coordinate_name
-    from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
-    from modicum.workspace.explaining.explain import amount_text
+    from modicum.api.local.explanation.denial_text import amount_text
+    from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
 
     scale = DELTA_UNIT if found.coordinate == DELTA else LOSS_UNIT
     table = Table(box=None, pad_edge=False)

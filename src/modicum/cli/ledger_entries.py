@@ -35,7 +35,7 @@ def list_entries(
     from rich.markup import escape
     from rich.table import Table
 
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.ledger_access import open_workspace
 
     with reporting(as_json=as_json):
         rows = list(_entries(open_workspace(ledger).records()))[-last:]
@@ -54,8 +54,8 @@ def list_entries(
 
 
 def _entries(records: Iterable[Record]) -> Iterator[Entry]:
+    from modicum.api.local.views.entries import entry_view
     from modicum.ledger import GENESIS, read_record
-    from modicum.workspace.views.entries import entry_view
 
     previous = GENESIS
     for seq, record in enumerate(records, 1):
@@ -72,9 +72,9 @@ def show(
     """Show one entry of the ledger as it is stored."""
     from msgspec.structs import asdict
 
+    from modicum.api.local.views.entries import entry_view
     from modicum.core.canonical import decode
     from modicum.ledger import event_of
-    from modicum.workspace.views.entries import entry_view
 
     with reporting(as_json=as_json):
         record = _record(ledger, entry)
@@ -91,7 +91,7 @@ def show(
 
 
 def _record(ledger: str, entry: int) -> Record:
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.ledger_access import open_workspace
     from modicum.core.errors import Code, InputError, Problem
 
     _, read, _ = open_workspace(ledger).look()

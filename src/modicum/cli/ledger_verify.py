@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from modicum.cli.ledger_access import open_log, refuse_no_ledger
 from modicum.cli.noted_head import noted_head, whole_head
-from modicum.cli.opening import open_log, refuse_no_ledger
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, shown
 from modicum.cli.output import reporting
 from modicum.cli.progress import counting
@@ -38,8 +38,8 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check chain, signatures and every decision; exits 0 or 6."""
-    from modicum.shell.proofs.logs import verify_ledger
-    from modicum.shell.proofs.verification import (
+    from modicum.storage.proofs.ledger_log import verify_ledger
+    from modicum.storage.proofs.verification import (
         load_trust,
         require_noted,
         require_pinned,

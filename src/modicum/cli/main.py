@@ -12,10 +12,10 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.group import Commands, Group, imported
+from modicum.core.diagnostics import close_words
 from modicum.core.errors import Code
-from modicum.core.mistakes import close_words
 
 #: So many commands are suggested at once.
 _MEANT_MAX = 5

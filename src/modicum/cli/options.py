@@ -67,7 +67,7 @@ def shown(ledger: str) -> str:
     Args:
         ledger: What was given.
     """
-    from modicum.shell.storage.stores import name_of
+    from modicum.storage.factory import name_of
 
     return name_of(ledger)
 

@@ -9,7 +9,7 @@ from modicum.cli.plan_compare import compare
 from modicum.cli.plan_rotation import rotation
 from modicum.cli.plan_rounds import open_round, remainder
 from modicum.cli.plan_run import commit, run, show, why_not
-from modicum.cli.plan_simulate import simulate
+from modicum.cli.plan_simulation import simulate
 
 app = typer.Typer(
     help="Plan who is active when, and how a budget is spent.", no_args_is_help=True

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.given import not_beside, was_given
-from modicum.cli.ledger_checkpoints import file_named
-from modicum.cli.opening import open_view
+from modicum.cli.ledger_access import open_view
+from modicum.cli.ledger_signatures import file_named
 from modicum.cli.options import DEFAULT_LEDGER, Ledger
 from modicum.cli.output import note, print_json, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.workspace.planning.access_document import Access
+    from modicum.api.local.access.access_document import Access
 
 #: The forms that access is written in.
 FORMS = ("json", "sql", "postgresql")
@@ -104,8 +104,8 @@ def export_access(
     others are left out, and named; a release that is named itself must give some.
     A mistake is told as JSON if `--format json` is written out.
     """
-    from modicum.workspace.planning.access_releases import Wanted, exported_access
-    from modicum.workspace.planning.access_rows import Columns
+    from modicum.api.local.access.releases import Wanted, exported_access
+    from modicum.api.local.access.row_filters import Columns
 
     _check_one(plan, plan_named, release, round_)
     wanted = Wanted(tuple(release or ()), plan or plan_named or "", round_ or "")
@@ -118,7 +118,7 @@ def export_access(
         if output is not None:
             _write(output, access, form, table)
         elif form == "json":
-            from modicum.workspace.planning.access_document import access_to_plain
+            from modicum.api.local.access.access_document import access_to_plain
 
             print_json(access_to_plain(access))
         else:
@@ -179,8 +179,8 @@ def _named(given: Iterable[str]) -> dict[str, str]:
 
 
 def _lines(access: Access, form: str, table: str | None) -> list[str]:
-    from modicum.workspace.planning.access_postgresql import postgresql_policies
-    from modicum.workspace.planning.access_sql import sql_filters
+    from modicum.api.local.access.access_postgresql import postgresql_policies
+    from modicum.api.local.access.sql import sql_filters
 
     if form == "sql":
         return list(sql_filters(access))
@@ -189,9 +189,9 @@ def _lines(access: Access, form: str, table: str | None) -> list[str]:
 
 def _write(output: Path, access: Access, form: str, table: str | None) -> None:
     """Write a file as a whole; the document in its canonical bytes."""
+    from modicum.api.local.access.access_document import access_to_plain
     from modicum.core.canonical import encode
-    from modicum.shell.proofs.new_files import write_whole
-    from modicum.workspace.planning.access_document import access_to_plain
+    from modicum.system.new_files import write_whole
 
     if form == "json":
         written = encode(access_to_plain(access)) + b"\n"

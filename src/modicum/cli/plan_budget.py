@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from modicum.cli import account_words as words
+from modicum.cli import account_options as words
 
 if TYPE_CHECKING:
     from modicum.accounting.budgets import Budget
@@ -37,7 +37,7 @@ class Yardstick:
 
     def amount(self, share: Fraction) -> Fraction:
         """Return a share of the cap as an amount, rounded down to ledger units."""
-        from modicum.core.exact import LOSS_UNIT
+        from modicum.core.rationals import LOSS_UNIT
 
         return Fraction(int(self.cap * share), LOSS_UNIT)
 
@@ -53,7 +53,7 @@ def yardstick(
         rho: A budget in zCDP, as given, in place of both.
         filter_name: The filter that an epsilon is spent through.
     """
-    from modicum.accounting.filters.budget_filters import FILTERS
+    from modicum.accounting.filters.budget import FILTERS
 
     if filter_name not in FILTERS:
         raise typer.BadParameter(
@@ -70,7 +70,7 @@ def measured(budget: Budget, filter_name: str) -> Yardstick:
         filter_name: The filter that an epsilon is spent through.
     """
     from modicum.accounting.budgets import budget_text
-    from modicum.accounting.filters.budget_filters import filter_for
+    from modicum.accounting.filters.budget import filter_for
     from modicum.accounting.grid import RHO, coordinate_name
 
     admits = filter_for(budget, filter_name)

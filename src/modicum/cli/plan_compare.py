@@ -35,7 +35,7 @@ from modicum.cli.plan_wishes import Source, Wishes, check_baseline, names_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from modicum.shell.simulation import ChosenEngine, Timed
+    from modicum.ops.simulation import ChosenEngine, Timed
     from modicum.workloads.model import Workload
 
 #: So many seeds are simulated if nothing is said.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modicum.workspace.planning.plan import Plan
+    from modicum.api.local.plans.plan import Plan
 
 #: A larger file is no plan: 100,000 requests take about a tenth of this.
 PLAN_BYTES_MAX = 512 * 1024 * 1024
@@ -62,10 +62,10 @@ def read_plan_file(path: Path) -> Plan:
         ConflictError: If it says something else than when it was made.
         InputError: If it cannot be read, or is no plan.
     """
+    from modicum.api.local.plans.plan import read_plan
     from modicum.core.errors import ConflictError, InputError
     from modicum.core.yaml_reader import TEXT_BYTES_MAX, read_document
-    from modicum.shell.files import read_bytes
-    from modicum.workspace.planning.plan import read_plan
+    from modicum.ops.files.documents import read_bytes
 
     data = read_bytes(path, _remedy(path))
     if len(data) > TEXT_BYTES_MAX:  # Too large to be read with places.
@@ -87,7 +87,7 @@ def refuse_other_than_plan(path: Path) -> None:
         UsageError: If something else is there.
     """
     from modicum.core.errors import Code, Problem, UsageError
-    from modicum.shell.files import read_bytes
+    from modicum.ops.files.documents import read_bytes
 
     try:
         if not path.exists() or path.is_dir():  # Nothing is written over a folder.
@@ -114,7 +114,7 @@ def write_plan_file(path: Path, plan: Plan) -> None:
     Raises:
         UsageError: If it cannot be written.
     """
-    from modicum.shell.proofs.new_files import write_whole
+    from modicum.system.new_files import write_whole
 
     text = json.dumps(plan.to_dict(), indent=1, ensure_ascii=False) + "\n"
     write_whole(path, [text.encode()])

@@ -12,9 +12,9 @@ from modicum.core.errors import printable
 from modicum.core.text import shortened
 
 if TYPE_CHECKING:
-    from modicum.workspace import Workspace
-    from modicum.workspace.planning.plan import Plan
-    from modicum.workspace.planning.requests import Request
+    from modicum.api.local import Workspace
+    from modicum.api.local.plans.plan import Plan
+    from modicum.api.local.plans.requests import Request
 
 #: So many files that were not read are named.
 _NAMED_MAX = 5
@@ -26,7 +26,7 @@ def note_unread(sources: Sequence[Path]) -> None:
     Args:
         sources: The files and folders that were given.
     """
-    from modicum.shell.request_files import unread
+    from modicum.ops.files.requests import unread
 
     for source in sources:
         names = unread(source)
@@ -64,8 +64,8 @@ def note_unnamed_groups(
 
 def _named(workspace: Workspace) -> str:
     """Return how to name the groups that are active."""
+    from modicum.api.local.explanation.locked_words import written_groups
     from modicum.release.parts import merged
-    from modicum.workspace.explaining.locked_words import written_groups
 
     present = workspace.rounds.present()
     active = (

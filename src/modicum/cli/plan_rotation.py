@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from modicum.cli import account_words as words
+from modicum.cli import account_options as words
 from modicum.cli.given import from_options, not_beside, was_given
 from modicum.cli.options import Json
 from modicum.cli.output import note, print_json, reporting
@@ -192,13 +192,13 @@ def _schedule(active: int, slack: str) -> Schedule:
 
 
 def _check_plot(plot: Path) -> None:
-    from modicum.shell.plots import check_path
+    from modicum.reports.charts import check_path
 
     check_path(plot)
 
 
 def _draw(outlooks: Sequence[Outlook], plot: Path) -> None:
-    from modicum.shell.plots import rotation_outlook, save
+    from modicum.reports.charts import rotation_outlook, save
 
     save(rotation_outlook(outlooks), plot)
 

@@ -68,8 +68,8 @@ def said_by(file: Path, rule: str | None, *, with_budget: bool) -> Said:
     Raises:
         InputError: If the file cannot be read, or has mistakes.
     """
-    from modicum.core.exact import number_text
-    from modicum.shell.files import load_policy
+    from modicum.core.rationals import number_text
+    from modicum.ops.files.documents import load_policy
 
     compiled = load_policy(file)
     name, turns = compiled.policy.name, compiled.policy.rotation

@@ -164,7 +164,7 @@ def _percent(share: Fraction) -> str:
 def _amount(measure: Yardstick, share: Fraction) -> str:
     """Return an amount for people, rounded down: it is a limit."""
     from modicum.accounting.decimals import precise, significant
-    from modicum.core.exact import unpadded
+    from modicum.core.rationals import unpadded
 
     rounded = precise(significant)(measure.amount(share), 4, up=False)
     return unpadded(f"{float(rounded):.4g}")

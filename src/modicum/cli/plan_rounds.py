@@ -13,9 +13,9 @@ from modicum.cli.output import print_json, print_table, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.workspace import Workspace
-    from modicum.workspace.planning.remainder import Remainder
-    from modicum.workspace.planning.rounds import Round
+    from modicum.api.local import Workspace
+    from modicum.api.local.plans.remainder import Remainder
+    from modicum.api.local.plans.rounds import Round
 
 
 def open_round(
@@ -41,14 +41,14 @@ def open_round(
     If the policy has a `rotation`, the next group becomes active, and one that had all
     its turns retires.
     """
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.ledger_access import open_workspace
 
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, actor=actor)
         unlocked = _shares(unlock or (), workspace)
         opened = workspace.rounds.open(round_id, unlocked=unlocked)
         if as_json:
-            from modicum.workspace.views.rounds import round_view
+            from modicum.api.local.views.rounds import round_view
 
             print_json(round_view(opened))
         else:
@@ -61,7 +61,7 @@ def remainder(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
     If the policy says `retired: first-come`, releases may use it, first come, first
     served.
     """
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.ledger_access import open_workspace
 
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger)
@@ -120,7 +120,7 @@ def _shares(given: Iterable[str], workspace: Workspace) -> dict[str, Fraction]:
 
 def _share(written: str) -> Fraction | None:
     """Return a share from 0 to 1 that is a number or in percent; None if it is none."""
-    from modicum.core.exact import parse_number
+    from modicum.core.rationals import parse_number
 
     number = parse_number(written.removesuffix("%"))
     if number is None:
@@ -153,8 +153,8 @@ def _print_remainders(found: Iterable[Remainder]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from modicum.ledger.deciding.amounts import amounts
-    from modicum.workspace.explaining.explain import amount_text, room_text
+    from modicum.api.local.explanation.denial_text import amount_text, room_text
+    from modicum.ledger.decision.amounts import amounts
 
     table = Table(box=None, pad_edge=False)
     for title in ("GROUP", "RETIRED IN", "LEAST IS LEFT OF", "WHERE"):
@@ -176,7 +176,7 @@ def _print_remainders(found: Iterable[Remainder]) -> None:
 
 
 def _remainder_to_dict(one: Remainder) -> dict[str, object]:
-    from modicum.workspace.explaining.explain import loss_view
+    from modicum.api.local.explanation.denial_text import loss_view
 
     return {
         "group": one.group,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.ledger_checkpoints import file_named
+from modicum.cli.ledger_signatures import file_named
 from modicum.cli.options import (
     DEFAULT_LEDGER,
     Actor,
@@ -37,9 +37,9 @@ from modicum.cli.plan_wishes import known, words_of
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.local import Workspace
+    from modicum.api.local.plans.plan import Plan
     from modicum.ledger.log.events import PlanCommitted
-    from modicum.workspace import Workspace
-    from modicum.workspace.planning.plan import Plan
 
 PlanFile = Annotated[
     Path, typer.Argument(help="A plan that `plan run --out` wrote.", metavar="PLAN")
@@ -89,9 +89,9 @@ def run(
     The plan holds for the ledger as it is now: what comes in before it is committed
     makes it stale.
     """
-    from modicum.cli.opening import open_workspace
-    from modicum.shell.request_files import load
-    from modicum.shell.simulation import engine_named
+    from modicum.cli.ledger_access import open_workspace
+    from modicum.ops.files.requests import load
+    from modicum.ops.simulation import engine_named
 
     solvers = tuple(dict.fromkeys([solver, *(compare or ())]))
     with reporting(as_json=as_json):
@@ -130,7 +130,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show a plan; or the round that is open, and what was committed."""
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.ledger_access import open_workspace
 
     with reporting(as_json=as_json):
         if plan and is_file(plan):
@@ -185,7 +185,7 @@ def commit(
     Every release is read, priced and decided once more. If the ledger went on since
     the plan was made, nothing is reserved, and the command leaves with 7.
     """
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.ledger_access import open_workspace
 
     length = expires_in_seconds(expires_in)
     with reporting(as_json=as_json):
@@ -193,7 +193,7 @@ def commit(
         workspace = open_workspace(ledger, actor=actor)
         done = workspace.rounds.commit(found, reserve_seconds=length)
         if as_json:
-            from modicum.workspace.views.rounds import committed_view
+            from modicum.api.local.views.rounds import committed_view
 
             print_json(committed_view(done))
             return
@@ -210,8 +210,8 @@ def _check_options(solvers: Sequence[str], engine: str, out: Path | None) -> Non
         UsageError: If there is no such solver or engine, or a file stands in the way.
     """
     from modicum.cli.given import from_options
-    from modicum.planner.on_ledger.planned import ON_LEDGER
-    from modicum.shell.simulation import ENGINES
+    from modicum.ops.simulation import ENGINES
+    from modicum.planner.ledger_round.plan import ON_LEDGER
 
     with from_options():
         for one in solvers:
@@ -253,7 +253,7 @@ def _show_ledger(
 ) -> None:
     opened = workspace.rounds.present() if whole else None
     if as_json:
-        from modicum.workspace.views.rounds import plan_view, round_view
+        from modicum.api.local.views.rounds import plan_view, round_view
 
         print_json(
             {

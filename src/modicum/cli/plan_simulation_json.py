@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-from modicum.cli.account_words import json_amount
+from modicum.cli.account_options import json_amount
 from modicum.cli.plan_options import AT_ONCE
-from modicum.cli.workload_words import outline
-from modicum.shell.simulation import STEPS, versions
+from modicum.cli.workload_text import outline
+from modicum.ops.simulation import STEPS, versions
 
 if TYPE_CHECKING:
-    from modicum.planner.simulating.setting import Setting
-    from modicum.planner.simulating.simulation import Count
-    from modicum.shell.simulation import ChosenEngine, Spell, Timed
+    from modicum.ops.simulation import ChosenEngine, Spell, Timed
+    from modicum.planner.simulation.setting import Setting
+    from modicum.planner.simulation.simulation import Count
 
 
 # --- one workload ---------------------------------------------------------------------
@@ -54,7 +54,7 @@ def setting_to_dict(setting: Setting) -> dict[str, object]:
         setting: How.
     """
     from modicum.accounting.budgets import budget_text
-    from modicum.accounting.filters.unlocking import Unlocking
+    from modicum.accounting.filters.unlock_schedule import Unlocking
 
     schedule = setting.schedule
     slack = json_amount(schedule.slack) if isinstance(schedule, Unlocking) else AT_ONCE

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from modicum.cli.output import note
 
 if TYPE_CHECKING:
-    from modicum.shell.simulation import Timed
+    from modicum.ops.simulation import Timed
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Pictures:
         """
         if not self.files:
             return
-        from modicum.shell.plots import check_path
-        from modicum.shell.plots.canvas import styled
+        from modicum.reports.charts import check_path
+        from modicum.reports.charts.canvas import styled
 
         for file in self.files:
             check_path(file)
@@ -73,7 +73,7 @@ class Pictures:
 
 
 def _draw_rounds(timed: Mapping[str, Sequence[Timed]], file: Path) -> None:
-    from modicum.shell.plots import save, utility_by_round
+    from modicum.reports.charts import save, utility_by_round
 
     means: dict[str, list[float]] = {}
     spread: dict[str, list[float]] = {}
@@ -91,7 +91,7 @@ def _draw_rounds(timed: Mapping[str, Sequence[Timed]], file: Path) -> None:
 
 
 def _draw_sizes(timed: Mapping[str, Sequence[Timed]], file: Path) -> None:
-    from modicum.shell.plots import accepted_by_size, save
+    from modicum.reports.charts import accepted_by_size, save
 
     shares: dict[str, dict[str, float]] = {}
     for solver, runs in timed.items():
@@ -104,8 +104,8 @@ def _draw_sizes(timed: Mapping[str, Sequence[Timed]], file: Path) -> None:
 
 
 def _draw_budget(timed: Timed, file: Path) -> None:
-    from modicum.planner.simulating.leftovers import left_over
-    from modicum.shell.plots import budget_left, save
+    from modicum.planner.simulation.leftovers import left_over
+    from modicum.reports.charts import budget_left, save
 
     found = left_over(timed.run)
     first = timed.run.workload.first_round

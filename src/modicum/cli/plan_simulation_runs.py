@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modicum.cli.plan_simulation_plots import Pictures
-    from modicum.planner.simulating.setting import Setting
-    from modicum.shell.simulation import ChosenEngine, Timed
+    from modicum.ops.simulation import ChosenEngine, Timed
+    from modicum.planner.simulation.setting import Setting
     from modicum.workloads.model import Workload
 
 
@@ -52,7 +52,7 @@ class Simulations:
             UsageError: If something that was given is unknown or out of range.
             InputError: If a file is no workload, or something does not fit together.
         """
-        from modicum.shell.simulation import ENGINES, engine_named
+        from modicum.ops.simulation import ENGINES, engine_named
 
         self.pictures.check()
         with from_options():
@@ -71,7 +71,7 @@ class Simulations:
         settings: Sequence[Setting],
         engine: ChosenEngine,
     ) -> dict[str, list[Timed]]:
-        from modicum.shell.simulation import simulate_timed
+        from modicum.ops.simulation import simulate_timed
 
         found: dict[str, list[Timed]] = {one.solver: [] for one in settings}
         with rounds_drawn(workloads[0].rounds, quiet=self.quiet) as told:

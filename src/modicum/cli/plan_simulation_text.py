@@ -14,17 +14,17 @@ from modicum.cli.plan_simulation_json import (
     utility_of,
 )
 from modicum.cli.plan_wishes import words_of
-from modicum.cli.workload_words import sentence
+from modicum.cli.workload_text import sentence
 from modicum.core.errors import printable
-from modicum.core.exact import number_text
-from modicum.shell.simulation import STEPS
+from modicum.core.rationals import number_text
+from modicum.ops.simulation import STEPS
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from modicum.planner.simulating.setting import Setting
-    from modicum.planner.simulating.simulation import Count
-    from modicum.shell.simulation import ChosenEngine, Timed
+    from modicum.ops.simulation import ChosenEngine, Timed
+    from modicum.planner.simulation.setting import Setting
+    from modicum.planner.simulation.simulation import Count
 
 
 def print_simulation(timed: Sequence[Timed], engine: ChosenEngine) -> None:
@@ -149,7 +149,7 @@ def _table(first: str, *rest: str) -> Table:
 
 def _setting_text(setting: Setting) -> str:
     from modicum.accounting.budgets import budget_text
-    from modicum.accounting.filters.unlocking import Unlocking
+    from modicum.accounting.filters.unlock_schedule import Unlocking
 
     schedule = setting.schedule
     if isinstance(schedule, Unlocking):

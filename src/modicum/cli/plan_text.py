@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from modicum.cli.output import print_table, seconds
 from modicum.cli.plan_wishes import words_of
 from modicum.core.errors import printable
-from modicum.core.exact import brief
+from modicum.core.rationals import brief
 
 if TYPE_CHECKING:
-    from modicum.workspace.planning.committing import Committed
-    from modicum.workspace.planning.plan import Plan
+    from modicum.api.local.plans.commit import Committed
+    from modicum.api.local.plans.plan import Plan
 
 
 def print_plan(plan: Plan, *, requests: bool = False) -> None:

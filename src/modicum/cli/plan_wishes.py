@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from modicum.cli import account_words as words
+from modicum.cli import account_options as words
 from modicum.cli.given import from_options, not_beside, was_given
 from modicum.cli.plan_options import AT_ONCE
 
 if TYPE_CHECKING:
     from modicum.accounting.budgets import ApproxBudget
-    from modicum.accounting.filters.unlocking import Schedule
-    from modicum.planner.simulating.setting import Setting
+    from modicum.accounting.filters.unlock_schedule import Schedule
+    from modicum.planner.simulation.setting import Setting
     from modicum.workloads.model import Workload
 
 #: More planners than that are not seen side by side.
@@ -43,7 +43,7 @@ class Source:
     @property
     def is_file(self) -> bool:
         """Whether it is a file."""
-        from modicum.shell.workload_files import SUFFIXES
+        from modicum.ops.files.workloads import SUFFIXES
 
         return Path(self.workload).suffix in SUFFIXES
 
@@ -63,9 +63,9 @@ class Source:
             return self._generated(later)
 
     def _generated(self, later: int) -> Workload:
-        from modicum.shell.workload_files import SUFFIXES
+        from modicum.ops.files.workloads import SUFFIXES
         from modicum.workloads.cohere import OBJECTIVES, Recipe
-        from modicum.workloads.generate import NAMES, generated, usual_rounds
+        from modicum.workloads.registry import NAMES, generated, usual_rounds
 
         files = f", or a file that ends in {' or '.join(SUFFIXES)}"
         known("workload", self.workload.lower(), NAMES, others=files)
@@ -77,7 +77,7 @@ class Source:
         return generated(self.workload, recipe)
 
     def _from_file(self) -> Workload:
-        from modicum.shell.workload_files import read_workload
+        from modicum.ops.files.workloads import read_workload
 
         given = {"--seed": self.seed, "--objective": self.objective}
         for option, value in given.items():
@@ -117,8 +117,8 @@ class Wishes:
         Raises:
             InputError: If something is unknown or out of range.
         """
-        from modicum.accounting.filters.budget_filters import FILTERS
-        from modicum.planner.simulating.setting import SOLVERS, TIGHT_FILTER, Setting
+        from modicum.accounting.filters.budget import FILTERS
+        from modicum.planner.simulation.setting import SOLVERS, TIGHT_FILTER, Setting
         from modicum.workloads.request_types import PRICINGS
 
         known("solver", solver, SOLVERS)
@@ -163,8 +163,8 @@ def known(what: str, given: str, names: Iterable[str], others: str = "") -> None
     Raises:
         InputError: If it is not in the list.
     """
+    from modicum.core.diagnostics import nearest
     from modicum.core.errors import Code, InputError, Problem
-    from modicum.core.mistakes import nearest
 
     names = tuple(names)
     if given not in names:
@@ -212,7 +212,7 @@ def _budget(eps: str, delta: str) -> ApproxBudget:
 
 
 def _schedule(active: int, slack: str) -> Schedule:
-    from modicum.accounting.filters.unlocking import AtOnce, Unlocking
+    from modicum.accounting.filters.unlock_schedule import AtOnce, Unlocking
 
     if slack == AT_ONCE:
         return AtOnce(active)

@@ -15,7 +15,7 @@ from modicum.cli import (
     policy_show,
     policy_test,
 )
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.options import Json
 from modicum.cli.output import note, print_json, reporting
 from modicum.cli.policy_format import register
@@ -54,7 +54,7 @@ def lint(
     ] = False,
 ) -> None:
     """Check policy files; report every mistake with its place."""
-    from modicum.core.reading import Problems
+    from modicum.core.reader import Problems
 
     with reporting(as_json=as_json):
         found = Problems()
@@ -87,7 +87,7 @@ def _checked(
     checked: list[tuple[Path, CompiledPolicy]], *, strict: bool
 ) -> dict[str, object]:
     """Return what one file is checked to be, or, for several, each of them."""
-    from modicum.workspace.views.problems import problems_view
+    from modicum.api.local.views.problems import problems_view
 
     each = [
         {
@@ -147,7 +147,7 @@ def prune(
 
 
 def _load(file: Path) -> CompiledPolicy:
-    from modicum.shell.files import load_policy
+    from modicum.ops.files.documents import load_policy
 
     return load_policy(file)
 

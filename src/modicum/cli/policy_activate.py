@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli import policy_approvals
-from modicum.cli.exits import exit_for
+from modicum.cli.exit_codes import exit_for
 from modicum.cli.governance import Reason, office_of
 from modicum.cli.hearings import hearing_lines
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
@@ -17,7 +17,7 @@ from modicum.cli.policy_approvals import PolicyFile, conflict_lines, load
 from modicum.core.errors import ModicumError, printable
 
 if TYPE_CHECKING:
-    from modicum.workspace.governing.activation import Activation, Weighed
+    from modicum.api.local.governance.activation import Activation, Weighed
 
 
 def register(app: typer.Typer) -> None:
@@ -63,7 +63,7 @@ def activate(
     read is gone where others are new, unless that is accepted. Leaves with 5 if people
     must agree first.
     """
-    from modicum.workspace.governing.activation import refuse_unready
+    from modicum.api.local.governance.activation import refuse_unready
 
     with reporting(as_json=as_json):
         office, successor = office_of(ledger, actor), load(file)
@@ -87,7 +87,7 @@ def activate(
 def _print(
     weighed: Weighed, done: Activation | None, ledger: str, *, as_json: bool
 ) -> None:
-    from modicum.workspace.views.approvals import activation_view
+    from modicum.api.local.views.approvals import activation_view
 
     if as_json:
         print_json(activation_view(weighed, done))

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.governance import Head, Key, Reason, office_of, print_said, signer_of
 from modicum.cli.hearings import hearing_lines, spoken_line
-from modicum.cli.ledger_checkpoints import PassphraseFile
+from modicum.cli.ledger_signatures import PassphraseFile
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
 from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.local.governance.activation import Weighed
     from modicum.policy import CompiledPolicy
-    from modicum.workspace.governing.activation import Weighed
 
 PolicyFile = Annotated[Path, typer.Argument(help="The policy file.", metavar="FILE")]
 
@@ -60,8 +60,8 @@ def approve(
     the policy. You agree to the policy's text;
     who activates it chooses which of these conflicts to accept.
     """
-    from modicum.workspace.views.approvals import conflicts_view, receipt_view
-    from modicum.workspace.views.problems import problems_view
+    from modicum.api.local.views.approvals import conflicts_view, receipt_view
+    from modicum.api.local.views.problems import problems_view
 
     with reporting(as_json=as_json):
         said = office_of(ledger, actor).approve_policy(
@@ -96,7 +96,7 @@ def reject(
     as_json: Json = False,
 ) -> None:
     """Refuse that a policy takes the place of the active one."""
-    from modicum.workspace.views.approvals import receipt_view
+    from modicum.api.local.views.approvals import receipt_view
 
     with reporting(as_json=as_json):
         said = office_of(ledger, actor).reject_policy(
@@ -115,8 +115,8 @@ def approvals(
 
     What was said before the active policy came was about another change.
     """
-    from modicum.workspace.governing.governance import missing_approvals
-    from modicum.workspace.views.approvals import approvals_view, vote_view
+    from modicum.api.local.governance.governance import missing_approvals
+    from modicum.api.local.views.approvals import approvals_view, vote_view
 
     with reporting(as_json=as_json):
         office, successor = office_of(ledger, None), load(file)
@@ -138,7 +138,7 @@ def approvals(
 
 def load(file: Path) -> CompiledPolicy:
     """Return the policy of a file."""
-    from modicum.shell.files import load_policy
+    from modicum.ops.files.documents import load_policy
 
     return load_policy(file)
 
@@ -157,7 +157,7 @@ def conflict_lines(weighed: Weighed) -> Iterator[str]:
 
     Before them, what else is in the way; after them, which attributes are gone.
     """
-    from modicum.ledger.state.past_words import ATTRIBUTE
+    from modicum.ledger.state.past_vocabulary import ATTRIBUTE
 
     for problem in weighed.problems:
         yield f"  CONFLICT  {problem.message}"

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, point
 from modicum.cli.output import console, note, print_json, reporting
 
 if TYPE_CHECKING:
-    from modicum.cli.policy_diff import Met
+    from modicum.api.local.policies.replay import History
+    from modicum.cli.policy_text import Met
     from modicum.policy import CompiledPolicy
-    from modicum.workspace.policies.past import History
 
 #: What stands for the ledger's active policy.
 ACTIVE = "active"
@@ -63,9 +63,9 @@ def diff(
     Leaves with 4 if the releases already made exceed a rule that is new or tighter,
     or that they did not exceed under the old policy.
     """
-    from modicum.cli.policy_diff import diff_to_dict, print_diff
+    from modicum.api.local.governance.activation import may_deny_more
+    from modicum.cli.policy_text import diff_to_dict, print_diff
     from modicum.policy.changes.differences import differences
-    from modicum.workspace.governing.activation import may_deny_more
 
     if new is None:
         old, new = _active_beside(old)
@@ -98,9 +98,9 @@ def _met(
     *,
     as_json: bool,
 ) -> Met:
-    from modicum.cli.policy_diff import Met
-    from modicum.workspace.explaining.conflicts import conflicts
-    from modicum.workspace.policies.what_if import what_if
+    from modicum.api.local.explanation.conflicts import conflicts
+    from modicum.api.local.policies.what_if import what_if
+    from modicum.cli.policy_text import Met
 
     history = read_history(ledger)
     with progress("deciding release", as_json=as_json) as on_attempt:
@@ -116,9 +116,9 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Show what a policy would have decided, release by release. Writes nothing."""
-    from modicum.cli.policy_simulation import print_simulation
-    from modicum.workspace.policies.what_if import what_if
-    from modicum.workspace.views.what_ifs import simulation_view
+    from modicum.api.local.policies.what_if import what_if
+    from modicum.api.local.views.policy_changes import simulation_view
+    from modicum.cli.policy_simulation_text import print_simulation
 
     with reporting(as_json=as_json):
         compiled = _load(policy)
@@ -160,11 +160,11 @@ def explain(
 
     The active policy is that of ledger.db, if no other ledger is given.
     """
+    from modicum.api.local.policies.rule_standing import rule_standing
     from modicum.cli.policy_explain import SHOWN, print_rule, rule_to_dict
     from modicum.policy.rule_lookup import find_rules
     from modicum.policy.rule_profile import rule_profiles
     from modicum.policy.rules import Stage
-    from modicum.workspace.policies.rule_standing import rule_standing
 
     if rule is None:
         if policy == ACTIVE or Path(policy).suffix in (".yaml", ".yml"):
@@ -213,7 +213,7 @@ def _policy(
     named: str, ledger: str | None, as_of: int | str | None = None
 ) -> CompiledPolicy:
     """Return the policy of a file; or the one that is, or was, active in a ledger."""
-    from modicum.cli.opening import open_view
+    from modicum.cli.ledger_access import open_view
 
     if named == ACTIVE and ledger is not None:
         return open_view(ledger, as_of=as_of).policy()
@@ -221,7 +221,7 @@ def _policy(
 
 
 def _load(file: Path) -> CompiledPolicy:
-    from modicum.shell.files import load_policy
+    from modicum.ops.files.documents import load_policy
 
     return load_policy(file)
 
@@ -237,8 +237,8 @@ def read_history(ledger: str, as_of: int | str | None = None) -> History:
         UsageError: If there is no ledger, or it was not there then.
         VerificationError: If its log contradicts itself.
     """
-    from modicum.cli.opening import open_view
-    from modicum.workspace.policies.past import history_of
+    from modicum.api.local.policies.replay import history_of
+    from modicum.cli.ledger_access import open_view
 
     view = open_view(ledger, as_of=as_of)
     return history_of(view.records(), view.look()[2])

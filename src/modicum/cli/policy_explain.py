@@ -7,20 +7,17 @@ from collections.abc import Iterator
 from modicum.accounting import Filter
 from modicum.accounting.budgets import budget_text
 from modicum.accounting.grid import INFINITE, coordinate_name
-from modicum.cli.policy_rules import when_text
-from modicum.core.exact import DELTA_UNIT
-from modicum.policy.rule_profile import Neighbors, RuleProfile, coordinate_words
-from modicum.workspace.explaining.contributions import (
-    contributors_text,
-    spenders_view,
-)
-from modicum.workspace.explaining.explain import (
+from modicum.api.local.explanation.contributions import contributors_text, spenders_view
+from modicum.api.local.explanation.denial_text import (
     amount,
     amount_text,
     ordered,
     room_text,
 )
-from modicum.workspace.policies.rule_standing import RuleStanding, in_cells
+from modicum.api.local.policies.rule_standing import RuleStanding, in_cells
+from modicum.cli.policy_rules import when_text
+from modicum.core.rationals import DELTA_UNIT
+from modicum.policy.rule_profile import Neighbors, RuleProfile, coordinate_words
 
 #: How many contexts of a scope are explained at once.
 SHOWN = 6

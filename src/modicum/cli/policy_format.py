@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.options import Json
 from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
@@ -41,7 +41,7 @@ def fmt(
 
 
 def _print_text(file: Path, *, as_json: bool) -> None:
-    from modicum.shell.files import canonical_policy
+    from modicum.ops.files.documents import canonical_policy
 
     compiled, text = canonical_policy(file)
     if as_json:
@@ -51,7 +51,7 @@ def _print_text(file: Path, *, as_json: bool) -> None:
 
 
 def _lay_out(file: Path, *, as_json: bool, write: bool) -> None:
-    from modicum.shell.files import lay_out_policy
+    from modicum.ops.files.documents import lay_out_policy
 
     changed = lay_out_policy(file, write=write)
     if as_json:
@@ -82,8 +82,8 @@ def schema(
     ] = False,
 ) -> None:
     """Print the JSON Schema of policy files, for completion in editors."""
-    from modicum.policy.json_schema.of_policy import policy_schema
-    from modicum.policy.json_schema.of_release import release_schema
+    from modicum.policy.json_schema.policy import policy_schema
+    from modicum.policy.json_schema.release import release_schema
 
     if file is not None and not release:
         raise typer.BadParameter("a policy is given with --release only")
@@ -95,6 +95,6 @@ def schema(
         elif file is None:
             print_json(release_schema())
         else:
-            from modicum.shell.files import load_policy
+            from modicum.ops.files.documents import load_policy
 
             print_json(release_schema(load_policy(file).policy.vocabulary))

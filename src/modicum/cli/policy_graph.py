@@ -60,9 +60,9 @@ def graph(
     ] = False,
 ) -> None:
     """Draw which rules count all that others count, as a Hasse diagram."""
-    from modicum.policy.hasse.choice import centers, chosen_rules
+    from modicum.ops.files.documents import load_policy
+    from modicum.policy.hasse.node_selection import centers, chosen_rules
     from modicum.policy.rules import Stage
-    from modicum.shell.files import load_policy
 
     if as_dot and as_svg:
         raise typer.BadParameter("give --dot or --svg, not both")
@@ -86,8 +86,8 @@ def graph(
 def _diagram(
     compiled: CompiledPolicy, stage: Stage, numbers: list[int], centered: list[int]
 ) -> Hasse:
-    from modicum.policy.hasse.choice import related
     from modicum.policy.hasse.diagram import hasse, neighborhood, refuse_crowded
+    from modicum.policy.hasse.node_selection import related
 
     if centered:
         numbers = related(compiled, centered, numbers, stage=stage)
@@ -101,7 +101,7 @@ def _diagram(
 def _write(diagram: Hasse, output: Path | None, *, as_dot: bool) -> None:
     from modicum.core.errors import Code, InputError, Problem
     from modicum.policy.hasse.diagram import summary
-    from modicum.policy.hasse.drawing import to_dot, to_svg
+    from modicum.policy.hasse.export import to_dot, to_svg
 
     text = to_dot(diagram) if as_dot else to_svg(diagram)
     if output is None:

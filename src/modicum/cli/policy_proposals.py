@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.governance import Reason, office_of
 from modicum.cli.hearings import hearing_lines
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
@@ -15,7 +15,7 @@ from modicum.cli.policy_approvals import PolicyFile, load
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.ledger.state.waiting import Proposal
+    from modicum.ledger.state.pending import Proposal
 
 Text = Annotated[
     bool, typer.Option("--text", help="Print the texts of the policies, too.")
@@ -36,8 +36,8 @@ def propose(
     as_json: Json = False,
 ) -> None:
     """Ask people to agree to a policy; its text stands in the ledger. Exits 0 or 5."""
-    from modicum.workspace.governing.governance import missing_approvals
-    from modicum.workspace.views.approvals import proposal_view
+    from modicum.api.local.governance.governance import missing_approvals
+    from modicum.api.local.views.approvals import proposal_view
 
     with reporting(as_json=as_json):
         office = office_of(ledger, actor)
@@ -56,7 +56,7 @@ def proposals(
     ledger: Ledger = DEFAULT_LEDGER, text: Text = False, as_json: Json = False
 ) -> None:
     """List the policies that are proposed, and who is missing."""
-    from modicum.workspace.views.approvals import pending_policy_view
+    from modicum.api.local.views.approvals import pending_policy_view
 
     with reporting(as_json=as_json):
         found = office_of(ledger, None).proposals()

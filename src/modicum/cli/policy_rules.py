@@ -13,8 +13,8 @@ from modicum.api.schema.shape import plain
 from modicum.cli.output import fitting
 
 if TYPE_CHECKING:
+    from modicum.api.local.views.compiled_rules import CompiledRule
     from modicum.policy import CompiledPolicy, Rule
-    from modicum.workspace.views.compiled_rules import CompiledRule
 
 #: How many rules `compile` shows, and `prune`, unless all are asked for.
 RULES_SHOWN = 200
@@ -23,7 +23,7 @@ IMPLIED_SHOWN = 20
 
 def print_counts(compiled: CompiledPolicy) -> None:
     """Print how the rules come about: base rules times extensions."""
-    from modicum.workspace.views.compiled_rules import by_unit
+    from modicum.api.local.views.compiled_rules import by_unit
 
     policy = compiled.policy
     total = sum(compiled.base_rules.values())
@@ -44,7 +44,7 @@ def print_counts(compiled: CompiledPolicy) -> None:
 def _counted(witness: Sequence[int]) -> str:
     if not witness:
         return f"{0:>6}"
-    from modicum.workspace.views.compiled_rules import kept
+    from modicum.api.local.views.compiled_rules import kept
 
     constraining, implied = kept(witness)
     return f"{len(witness):>6}   constraining {constraining}   implied {implied}"
@@ -60,7 +60,7 @@ def print_rules(compiled: CompiledPolicy, *, shown: int | None) -> None:
         compiled: The policy.
         shown: At most so many; None for all.
     """
-    from modicum.workspace.views.compiled_rules import compiled_rules
+    from modicum.api.local.views.compiled_rules import compiled_rules
 
     rows: list[tuple[str, ...]] = []
     total = _rules(compiled)
@@ -87,7 +87,7 @@ def when_text(rule: Rule) -> str:
 
 def print_compiled(compiled: CompiledPolicy) -> None:
     """Print a compiled policy as one JSON document, rule by rule."""
-    from modicum.workspace.views.compiled_rules import (
+    from modicum.api.local.views.compiled_rules import (
         compiled_rule_view,
         compiled_rules,
         compiled_view,
@@ -126,7 +126,7 @@ def print_implied(compiled: CompiledPolicy, *, shown: int | None) -> None:
         compiled: The policy.
         shown: At most so many; None for all.
     """
-    from modicum.workspace.views.compiled_rules import kept
+    from modicum.api.local.views.compiled_rules import kept
 
     rows: list[tuple[str, ...]] = []
     every = compiled.pruned, compiled.pruned_alone
@@ -149,7 +149,7 @@ def print_implied(compiled: CompiledPolicy, *, shown: int | None) -> None:
 
 def print_implied_document(compiled: CompiledPolicy) -> None:
     """Print the implied rules as one JSON document."""
-    from modicum.workspace.views.compiled_rules import counts_view
+    from modicum.api.local.views.compiled_rules import counts_view
 
     listed = (_implied_to_dict(one, witness) for one, witness in _implied(compiled))
     _print_streamed(plain(counts_view(compiled)), "list", listed)
@@ -170,7 +170,7 @@ def _implied_to_dict(one: CompiledRule, witness: Rule) -> dict[str, object]:
 
 
 def _implied(compiled: CompiledPolicy) -> Iterator[tuple[CompiledRule, Rule]]:
-    from modicum.workspace.views.compiled_rules import compiled_rules
+    from modicum.api.local.views.compiled_rules import compiled_rules
 
     for one in compiled_rules(compiled):
         if one.witness >= 0:

@@ -32,8 +32,8 @@ def show(
 
     A denial that names `(active):47:5` means its line 47.
     """
-    from modicum.cli.opening import open_view
-    from modicum.workspace.governing.governance import active_policy
+    from modicum.api.local.governance.governance import active_policy
+    from modicum.cli.ledger_access import open_view
 
     with reporting(as_json=as_json):
         book, _, _ = open_view(ledger, as_of=point(as_of)).look()

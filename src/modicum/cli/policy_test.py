@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.options import Json
 from modicum.cli.output import console, print_json, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.shell.policy_test_suites import Suite
-    from modicum.workspace.policies.policy_tests import Answer, Coverage
+    from modicum.api.local.policies.tests import Answer, Coverage
+    from modicum.ops.files.policy_tests import Suite
 
 #: A progress bar is shown from so many tests on.
 MANY = 20
@@ -43,7 +43,7 @@ def run_tests(
     ] = False,
 ) -> None:
     """Run the tests that stand next to policies; exits 0, or 8 if one fails."""
-    from modicum.shell.policy_test_suites import load_suites, run_suites
+    from modicum.ops.files.policy_tests import load_suites, run_suites
 
     with reporting(as_json=as_json):
         suites = load_suites(paths or [])
@@ -135,7 +135,7 @@ def _found(answer: Answer) -> str:
 
 def _covered(results: Results) -> list[tuple[Path, Coverage]]:
     """Return for each policy what none of its tests touched."""
-    from modicum.workspace.policies.policy_tests import coverage
+    from modicum.api.local.policies.tests import coverage
 
     suites = {suite.policy.resolve(): suite for suite, _ in reversed(results)}
     return [
@@ -156,8 +156,8 @@ def _covered(results: Results) -> list[tuple[Path, Coverage]]:
 
 
 def _print_coverage(covered: list[tuple[Path, Coverage]], *, listed: bool) -> None:
-    from modicum.core.reading import place
-    from modicum.workspace.decision import approval_text
+    from modicum.api.local.decision import approval_text
+    from modicum.core.reader import place
 
     for policy, found in covered:
         untouched = [
@@ -220,7 +220,7 @@ def _to_dict(
 
 
 def _answer_to_dict(suite: Suite, answer: Answer) -> dict[str, object]:
-    from modicum.workspace.views.problems import problems_view
+    from modicum.api.local.views.problems import problems_view
 
     test, expected = answer.test, answer.test.expected
     return {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli import query_lint
-from modicum.cli.exits import Exit, exit_for
+from modicum.cli.exit_codes import Exit, exit_for
 from modicum.cli.options import (
     DEFAULT_LEDGER,
     Actor,
@@ -22,9 +22,9 @@ from modicum.cli.output import note, print_decision, print_json, reporting
 from modicum.core.errors import ModicumError
 
 if TYPE_CHECKING:
-    from modicum.query.document import QueryFile
-    from modicum.query.draft import TableDraft
-    from modicum.workspace.ledger_view import LedgerView
+    from modicum.api.local.ledger_view import LedgerView
+    from modicum.query.query_file import QueryFile
+    from modicum.query.tables_draft import TableDraft
 
 app = typer.Typer(
     help="Ask private SQL: see what it costs, and run it under a reservation.",
@@ -69,10 +69,10 @@ def init(
     Run it where the data is, and review the draft. Types of a CSV file are guessed from
     its first 10,000 rows; no value of a row is written. Never overwrites a file.
     """
-    from modicum.cli.opening import open_view
-    from modicum.query.draft import draft_text
-    from modicum.shell.data_columns import drafted_from
-    from modicum.shell.proofs.new_files import write_new
+    from modicum.cli.ledger_access import open_view
+    from modicum.ops.files.columns import drafted_from
+    from modicum.query.tables_draft import draft_text
+    from modicum.system.new_files import write_new
 
     with reporting(as_json=as_json):
         words = open_view(ledger, policy=policy).policy().policy.vocabulary
@@ -113,9 +113,9 @@ def plan(
 
     Reads no table and writes nothing. Exits 0 or 3, as `release check`.
     """
-    from modicum.cli.opening import open_view
+    from modicum.api.local.queries.actions import plan_of
+    from modicum.cli.ledger_access import open_view
     from modicum.cli.query_text import plan_to_dict, print_plan
-    from modicum.workspace.querying.queries import plan_of
 
     with reporting(as_json=as_json):
         view = open_view(ledger, policy=policy)
@@ -142,8 +142,8 @@ def schema(
     ] = False,
 ) -> None:
     """Print the JSON Schema of query files, for completion in editors."""
-    from modicum.shell.files import load_policy
-    from modicum.workspace.querying.json_schema import query_schema, tables_schema
+    from modicum.api.local.queries.json_schema import query_schema, tables_schema
+    from modicum.ops.files.documents import load_policy
 
     with reporting(as_json=False):
         words = None if policy is None else load_policy(policy).policy.vocabulary
@@ -157,7 +157,7 @@ def lower(
     ledger: Ledger = DEFAULT_LEDGER,
 ) -> None:
     """Print the release that a query is, as JSON that `release check` reads."""
-    from modicum.cli.opening import open_view
+    from modicum.cli.ledger_access import open_view
     from modicum.cli.query_text import release_text
 
     with reporting(as_json=False):
@@ -190,9 +190,9 @@ def run(
     on the loss is spent, whatever happens. A query is answered once: keep its answer.
     Exits 0 or 3.
     """
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.ledger_access import open_workspace
     from modicum.cli.query_text import Telling
-    from modicum.shell.answer_files import writing_to
+    from modicum.ops.files.answers import writing_to
 
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, actor=actor)
@@ -224,7 +224,7 @@ query_lint.add_to(app)
 
 
 def _loaded(query: Path, view: LedgerView) -> QueryFile:
-    from modicum.shell.query_files import load_query
+    from modicum.ops.files.queries import load_query
 
     return load_query(query, view.policy())
 

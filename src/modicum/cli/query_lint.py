@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, Policy
 from modicum.cli.output import note, print_json, reporting
 from modicum.core.errors import printable
@@ -50,7 +50,7 @@ def lint(
     They are read under the policy that is given, or that of the ledger. Guesses of
     `query init` that nobody reviewed are remarks. Reads no table.
     """
-    from modicum.core.reading import Problems
+    from modicum.core.reader import Problems
 
     with reporting(as_json=as_json):
         compiled = _compiled(policy, ledger)
@@ -72,17 +72,17 @@ def lint(
 
 def _compiled(policy: Path | None, ledger: str) -> CompiledPolicy:
     if policy is not None:
-        from modicum.shell.files import load_policy
+        from modicum.ops.files.documents import load_policy
 
         return load_policy(policy)
-    from modicum.cli.opening import open_view
+    from modicum.cli.ledger_access import open_view
 
     return open_view(ledger).policy()
 
 
 def _checked(file: Path, compiled: CompiledPolicy) -> _Checked:
-    from modicum.query.remarks import remarks
-    from modicum.shell.query_files import is_tables_file, load_query, load_tables
+    from modicum.ops.files.queries import is_tables_file, load_query, load_tables
+    from modicum.query.hints import remarks
 
     vocabulary = compiled.policy.vocabulary
     if is_tables_file(file):
@@ -95,7 +95,7 @@ def _checked(file: Path, compiled: CompiledPolicy) -> _Checked:
 
 def _guesses(file: Path) -> Iterator[str]:
     """Yield the lines of a draft that nobody has reviewed."""
-    from modicum.query.draft import GUESS
+    from modicum.query.tables_draft import GUESS
 
     for number, one in enumerate(file.read_text("utf-8-sig").split("\n"), 1):
         if GUESS in one:

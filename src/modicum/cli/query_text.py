@@ -16,14 +16,14 @@ from modicum.cli.output import (
 )
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.errors import ModicumError, printable
-from modicum.core.exact import brief, number_text
+from modicum.core.rationals import brief, number_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from modicum.query.answers import Answers
-    from modicum.query.document import QueryFile
-    from modicum.workspace import Decision
+    from modicum.api.local import Decision
+    from modicum.query.query_file import QueryFile
+    from modicum.query.results import Answers
 
 #: So many rows of an answer are shown as a table; more of them as CSV.
 _ROWS_AS_TABLE = 1000
@@ -40,7 +40,7 @@ def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
     from rich.table import Table
 
     from modicum.query.explaining import outlook, scale_in_answers
-    from modicum.query.telling import computed
+    from modicum.query.explanation import computed
 
     lowered = query.lowered
     print(decision_text(decision, whole=whole))
@@ -82,7 +82,7 @@ def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
         decision: What the ledger would say.
     """
     from modicum.query.expected import errors_of
-    from modicum.query.telling import computed, derivation
+    from modicum.query.explanation import computed, derivation
 
     lowered = query.lowered
     return {
@@ -144,7 +144,7 @@ def print_answers(answers: Answers) -> None:
     if len(answers.rows) <= _ROWS_AS_TABLE:
         _print_rows(answers)
     else:
-        from modicum.shell.answer_files import to_csv
+        from modicum.ops.files.answers import to_csv
 
         print("\n".join(map(printable, to_csv(answers).splitlines())))
     for words in answers.notes:
@@ -154,7 +154,7 @@ def print_answers(answers: Answers) -> None:
 def _print_rows(answers: Answers) -> None:
     from rich.table import Table
 
-    from modicum.query.answers import interval_of
+    from modicum.query.results import interval_of
 
     table = Table(box=None, pad_edge=False)
     for key in answers.keys:

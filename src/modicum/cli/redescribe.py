@@ -16,7 +16,7 @@ from modicum.cli.release_files import read_releases
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.workspace.governing.requesting import Requested
+    from modicum.api.local.governance.requests import Requested
 
 
 def redescribe(
@@ -38,8 +38,8 @@ def redescribe(
     Another person agrees with  release approve  , and whom the policy asks. Until then,
     the releases are charged as they were recorded.
     """
-    from modicum.workspace.past_descriptions import id_of
-    from modicum.workspace.views.approvals import correction_view
+    from modicum.api.local.backfill import id_of
+    from modicum.api.local.views.approvals import correction_view
 
     with reporting(as_json=as_json):
         office = office_of(ledger, actor)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.group import later
 from modicum.cli.options import (
     DEFAULT_LEDGER,
@@ -25,8 +25,8 @@ from modicum.cli.output import print_decision, print_json, reporting
 from modicum.cli.release_files import File, read_release, was_lowered
 
 if TYPE_CHECKING:
+    from modicum.api.local import Workspace
     from modicum.ledger import Standing
-    from modicum.workspace import Workspace
 
 app = typer.Typer(help="Check, submit, and follow releases.", no_args_is_help=True)
 
@@ -41,7 +41,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Say what submitting would answer now. Writes nothing; exits 0 or 3."""
-    from modicum.cli.opening import open_view
+    from modicum.cli.ledger_access import open_view
 
     with reporting(as_json=as_json):
         view = open_view(ledger, policy=policy, as_of=point(as_of))
@@ -147,14 +147,14 @@ def void(
 
 
 def _workspace(ledger: str, policy: Path | None, actor: str | None) -> Workspace:
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.ledger_access import open_workspace
 
     return open_workspace(ledger, policy=policy, actor=actor)
 
 
 def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) -> None:
     if as_json:
-        from modicum.workspace.views.releases import release_view
+        from modicum.api.local.views.releases import release_view
 
         release = workspace.release_of(standing)
         vocabulary = workspace.policy().policy.vocabulary

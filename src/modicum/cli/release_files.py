@@ -32,7 +32,7 @@ def read_release(file: Path) -> Node:
     Raises:
         InputError: If it cannot be read.
     """
-    from modicum.shell.files import load_release, standard_input
+    from modicum.ops.files.documents import load_release, standard_input
 
     if str(file) == "-":
         return standard_input(sys.stdin.buffer)
@@ -90,7 +90,7 @@ def read_releases(file: Path) -> tuple[Node, ...]:
     Raises:
         InputError: If it cannot be read.
     """
-    from modicum.shell.files import releases_of
+    from modicum.ops.files.documents import releases_of
 
     return releases_of(read_release(file))
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.exits import Exit
-from modicum.cli.ledger_checkpoints import file_named
+from modicum.cli.exit_codes import Exit
+from modicum.cli.ledger_signatures import file_named
 from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, Policy, point
 from modicum.cli.output import print_json, print_table, reporting
 from modicum.cli.release_files import File, read_release
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.workspace import Decision
-    from modicum.workspace.explaining.fits import Fit, Option, Options
+    from modicum.api.local import Decision
+    from modicum.api.local.explanation.remedies import Fit, Option, Options
 
 
 def fit(
@@ -59,7 +59,7 @@ def fit(
     or 3 if nothing passes. A release that stands already needs nothing: that exits 0,
     too.
     """
-    from modicum.shell.proofs.new_files import write_new
+    from modicum.system.new_files import write_new
 
     with reporting(as_json=as_json):
         decision = _checked(file, policy, ledger, as_of, quiet=as_json)
@@ -97,7 +97,7 @@ def options(
     Writes nothing; exits 0, or 3 if it is denied and no single change helps. Of a
     release of many mechanisms not everything is tried; it says so then.
     """
-    from modicum.workspace.views.decisions import options_view
+    from modicum.api.local.views.decisions import options_view
 
     with reporting(as_json=as_json):
         decision = _checked(file, policy, ledger, as_of, quiet=as_json)
@@ -115,7 +115,7 @@ def options(
 def _checked(
     file: Path, policy: Path | None, ledger: str, as_of: str | None, *, quiet: bool
 ) -> Decision:
-    from modicum.cli.opening import open_view, say_if_empty
+    from modicum.cli.ledger_access import open_view, say_if_empty
 
     view = open_view(ledger, policy=policy, as_of=point(as_of))
     if not quiet:
@@ -133,7 +133,7 @@ def _print_fit(found: Fit) -> None:
 
 
 def _print_options(decision: Decision, found: Options) -> None:
-    from modicum.workspace.explaining.fits import ENDED_EARLY
+    from modicum.api.local.explanation.remedies import ENDED_EARLY
 
     print(decision.headline)
     if found:

@@ -13,8 +13,8 @@ from modicum.cli.output import print_json, print_table, reporting, seconds
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.local.ledger_view import LedgerView
     from modicum.ledger import Standing
-    from modicum.workspace.ledger_view import LedgerView
 
 
 def list_releases(
@@ -32,7 +32,7 @@ def list_releases(
     as_json: Json = False,
 ) -> None:
     """List the releases that were let in, oldest first, and where each stands."""
-    from modicum.cli.opening import open_view
+    from modicum.cli.ledger_access import open_view
 
     with reporting(as_json=as_json):
         wanted = _statuses(status or ())
@@ -42,7 +42,7 @@ def list_releases(
             if not wanted or one.status.value in wanted
         ]
         if as_json:
-            from modicum.workspace.views.releases import listed_view
+            from modicum.api.local.views.releases import listed_view
 
             print_json({"releases": [listed_view(one) for one in found]})
         elif found:
@@ -64,7 +64,7 @@ def _statuses(given: Iterable[str]) -> frozenset[str]:
 
 
 def _standings(view: LedgerView) -> list[Standing]:
-    from modicum.workspace.release_story import standings_at
+    from modicum.api.local.history import standings_at
 
     book, _, now = view.look()
     return standings_at(book, now)

@@ -38,9 +38,9 @@ def run(
     It finds the release's id in MODICUM_RESERVATION, the ledger in MODICUM_LEDGER, and
     in MODICUM_RESERVED, as JSON, the guarantee that was declared for each mechanism.
     """
-    from modicum.cli.opening import open_workspace
-    from modicum.shell.adapters.command import Command, environment
-    from modicum.workspace.using import Use
+    from modicum.api.local.reservation_use import Use
+    from modicum.cli.ledger_access import open_workspace
+    from modicum.ops.command import Command, environment
 
     with reporting(as_json=False), TemporaryDirectory(prefix="modicum-run-") as claims:
         workspace = open_workspace(ledger, actor=actor)

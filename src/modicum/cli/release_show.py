@@ -11,10 +11,10 @@ from modicum.cli.output import next_step, print_json, reporting, seconds
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.local.history import Happened
     from modicum.ledger import RecordedRelease, Standing
-    from modicum.ledger.log.recorded import RecordedMechanism
+    from modicum.ledger.log.recorded_release import RecordedMechanism
     from modicum.release import Vocabulary
-    from modicum.workspace.release_story import Happened
 
 
 def show(
@@ -24,9 +24,9 @@ def show(
 
     Of one that was denied, it is said when; exits 4 then.
     """
-    from modicum.cli.opening import open_view
-    from modicum.workspace.release_story import denied_release, story_of
-    from modicum.workspace.views.releases import details_view
+    from modicum.api.local.history import denied_release, story_of
+    from modicum.api.local.views.releases import details_view
+    from modicum.cli.ledger_access import open_view
 
     with reporting(as_json=as_json):
         view = open_view(ledger)
@@ -93,8 +93,8 @@ def _happened(one: Happened) -> str:
 
 
 def _mechanism(mechanism: RecordedMechanism, vocabulary: Vocabulary) -> Iterator[str]:
-    from modicum.release.described import derivations
     from modicum.release.sampling import words_of
+    from modicum.release.stored_description import derivations
 
     described: Mapping[str, Any] = mechanism.description
     yield f"mechanism {described.get('name')} ({described.get('kind')})"
@@ -123,7 +123,7 @@ def _words(key: str) -> str:
 
 def _part(mechanism: RecordedMechanism) -> Iterator[str]:
     """Yield whose rows a mechanism reads, and of when; nothing if it is all of them."""
-    from modicum.workspace.alternatives.part_words import box_words, days_words
+    from modicum.api.local.alternatives.part_text import box_words, days_words
 
     part = mechanism.part
     if part.where is not None:
@@ -137,8 +137,8 @@ def _part(mechanism: RecordedMechanism) -> Iterator[str]:
 
 def _loss_text(coordinates: tuple[int, ...]) -> str:
     from modicum.accounting.grid import DELTA, EPS, MU2, RHO, coordinate_name
-    from modicum.core.exact import DELTA_UNIT
-    from modicum.workspace.explaining.explain import amount_text
+    from modicum.api.local.explanation.denial_text import amount_text
+    from modicum.core.rationals import DELTA_UNIT
 
     called = {MU2: "mu2 (mu squared)"}
     parts = [

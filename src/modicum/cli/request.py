@@ -14,9 +14,9 @@ from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.ledger.deciding.approvals import Hearing
-    from modicum.ledger.state.waiting import Request
-    from modicum.workspace.governing.requesting import PendingRequest, Requested
+    from modicum.api.local.governance.requests import PendingRequest, Requested
+    from modicum.ledger.decision.approvals import Hearing
+    from modicum.ledger.state.pending import Request
 
 app = typer.Typer(help="Releases that wait for approval.", no_args_is_help=True)
 
@@ -26,7 +26,7 @@ Id = Annotated[str, typer.Argument(help="The id of the release.", metavar="ID")]
 @app.command("list")
 def list_requests(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
     """List the releases that are asked for, and who is missing."""
-    from modicum.workspace.views.approvals import pending_view
+    from modicum.api.local.views.approvals import pending_view
 
     with reporting(as_json=as_json):
         found = office_of(ledger, None).requests()
@@ -42,8 +42,8 @@ def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) ->
     """Show one release that is asked for: what it is, and who is missing."""
     from msgspec.structs import asdict
 
-    from modicum.ledger.state.waiting import no_request
-    from modicum.workspace.views.approvals import pending_view
+    from modicum.api.local.views.approvals import pending_view
+    from modicum.ledger.state.pending import no_request
 
     with reporting(as_json=as_json):
         found = office_of(ledger, None).requests()
@@ -66,7 +66,7 @@ def withdraw(
     as_json: Json = False,
 ) -> None:
     """Take back a request of your own, or any to correct a past release."""
-    from modicum.workspace.views.approvals import withdrawn_view
+    from modicum.api.local.views.approvals import withdrawn_view
 
     with reporting(as_json=as_json):
         office = office_of(ledger, actor)
@@ -84,7 +84,7 @@ def print_requested(found: Requested, *, as_json: bool) -> None:
         found: The request.
         as_json: Whether to print JSON.
     """
-    from modicum.workspace.views.approvals import request_view
+    from modicum.api.local.views.approvals import request_view
 
     if as_json:
         print_json(request_view(found))
@@ -127,6 +127,6 @@ def _described(one: PendingRequest) -> Iterator[str]:
 
 
 def _body(one: PendingRequest) -> object:
-    from modicum.ledger.log.release_format import release_to_plain
+    from modicum.ledger.log.release_codec import release_to_plain
 
     return release_to_plain(one.release)

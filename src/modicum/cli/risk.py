@@ -43,7 +43,7 @@ from modicum.cli.risk_split import split
 from modicum.cli.risk_words import in_options
 
 if TYPE_CHECKING:
-    from modicum.shell.risks import Risk
+    from modicum.risk.measurement import Risk
 
 #: What may be told to others.
 _TOLD = ("data-independent", "private-selection")
@@ -91,9 +91,9 @@ def rdr(
     """
     with reporting(as_json=as_json), in_options():
         from modicum.cli.risk_text import print_risk
-        from modicum.shell.risks.charging import uncharged
-        from modicum.shell.risks.choices import METHODS
-        from modicum.shell.risks.documents import risk_to_dict
+        from modicum.risk.measurement.charge import uncharged
+        from modicum.risk.measurement.choices import METHODS
+        from modicum.risk.measurement.documents import risk_to_dict
 
         chooses = tau is not None or max_variance is not None
         refuse_unheard(context, mechanism, chooses=chooses)
@@ -166,9 +166,9 @@ def choose(
         from modicum.cli.risk_charging import Charging
         from modicum.cli.risk_release import Asked
         from modicum.cli.risk_text import print_choice
-        from modicum.shell.risks import unseen_risk
-        from modicum.shell.risks.charging import NoDraws
-        from modicum.shell.risks.documents import choice_to_dict
+        from modicum.risk.measurement import unseen_risk
+        from modicum.risk.measurement.charge import NoDraws
+        from modicum.risk.measurement.documents import choice_to_dict
 
         refuse_unheard(context, mechanism)
         one_of(choice, _TOLD, "--choice")
@@ -228,7 +228,7 @@ def compare_groups(
     """Compare how exposed groups of people are, for each epsilon."""
     with reporting(as_json=as_json), in_options():
         from modicum.cli.risk_text import print_groups
-        from modicum.shell.risks.documents import groups_to_dict
+        from modicum.risk.measurement.documents import groups_to_dict
 
         if len(set(groups)) < 2:
             raise typer.BadParameter("name two groups or more", param_hint="--groups")
@@ -267,7 +267,7 @@ def _risk(
     quiet: bool,
 ) -> Risk:
     from modicum.cli.progress import counted
-    from modicum.shell.risks import rdr as measured
+    from modicum.risk.measurement import rdr as measured
 
     with counted("people", quiet=quiet) as progress:
         return measured(

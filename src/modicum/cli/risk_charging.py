@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.output import note, print_decision
 from modicum.core.errors import Code, InputError
 
@@ -56,9 +56,9 @@ class Charging:
             BadParameter: If something is missing.
             ModicumError: If the release or the choice is not as it must be.
         """
-        from modicum.cli.opening import open_workspace
-        from modicum.shell.risks.attributes import attributes_read
-        from modicum.shell.risks.charging import (
+        from modicum.cli.ledger_access import open_workspace
+        from modicum.risk.measurement.attributes import attributes_read
+        from modicum.risk.measurement.charge import (
             charged,
             must_be_of_persons,
             selection_release,

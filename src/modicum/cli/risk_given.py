@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from modicum.cli.given import not_beside, was_given
-from modicum.core.mistakes import nearest
+from modicum.core.diagnostics import nearest
 
 if TYPE_CHECKING:
-    from modicum.risk.given import Number
+    from modicum.risk.arguments import Number
 
 #: What the command's functions call an option that only a choice looks at.
 _OF_A_CHOICE = {

@@ -13,13 +13,13 @@ from modicum.cli.risk_given import one_of, refuse_unheard
 from modicum.cli.risk_options import Delta, Mechanism
 from modicum.cli.risk_words import in_options
 from modicum.core.errors import printable
-from modicum.core.exact import brief
+from modicum.core.rationals import brief
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from modicum.risk.choice import Choice
-    from modicum.risk.choosing.priorities import Wish
+    from modicum.risk.selection.priorities import Wish
 
 Cap = Annotated[
     str,
@@ -60,7 +60,7 @@ def split(
     No row is read, so that each share may be told, and used for a release. Together
     they are at most the cap; with Gaussian noise, the deltas add up besides.
     """
-    from modicum.risk.choosing.priorities import by_priority
+    from modicum.risk.selection.priorities import by_priority
 
     with reporting(as_json=as_json), in_options():
         noise = one_of(mechanism, ("laplace", "gaussian"), "--mechanism")
@@ -79,8 +79,8 @@ def _wishes(
     mechanism: Literal["laplace", "gaussian"],
     delta: str | None,
 ) -> dict[str, Wish]:
-    from modicum.risk.choosing.priorities import Wish
     from modicum.risk.noise import NoiseGiven
+    from modicum.risk.selection.priorities import Wish
 
     weights = _by_name(questions, "NAME=WEIGHT", "NAME=WEIGHT...")
     widths = _by_name(sensitivity, "VALUE or NAME=VALUE", "--sensitivity", all_of=True)
@@ -131,7 +131,7 @@ def _delta(wishes: dict[str, Wish]) -> Fraction:
 def _to_dict(
     cap: str, wishes: dict[str, Wish], shares: dict[str, Choice]
 ) -> dict[str, Any]:
-    from modicum.risk.given import exact
+    from modicum.risk.arguments import exact
 
     return {
         "cap": float(exact("the cap", cap)),

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from modicum.cli.output import print_table
 from modicum.cli.risk_release import Asked, release_lines
 from modicum.core.errors import printable
-from modicum.core.exact import brief
+from modicum.core.rationals import brief
 from modicum.risk.claims import Claim
+from modicum.risk.measurement.documents import statistic_at
 from modicum.risk.profile import RELATION
-from modicum.shell.risks.documents import statistic_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modicum.risk.choice import Choice, Row
-    from modicum.shell.risks import Risk
+    from modicum.risk.measurement import Risk
 
 _CONTROLLER = "For the controller of the data only: computed from rows without noise."
 _RELATION = (

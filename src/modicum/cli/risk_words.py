@@ -22,7 +22,7 @@ def in_options() -> Iterator[None]:
     Raises:
         ModicumError: What was raised within, in these words.
     """
-    from modicum.risk.given import GivenError
+    from modicum.risk.arguments import GivenError
 
     try:
         yield

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from modicum.cli.opening import refuse_no_ledger
+from modicum.cli.ledger_access import refuse_no_ledger
 from modicum.cli.output import note, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modicum.server.checking import Checked
-    from modicum.server.opening import Opened
-    from modicum.server.settings import Settings
+    from modicum.server.factory import Opened
+    from modicum.server.settings.model import Settings
+    from modicum.server.settings_check import Checked
 
 Config = Annotated[
     Path | None,
@@ -82,13 +82,13 @@ def serve(
     works once. To serve others, settings say how they sign in. With --check, it reads
     settings, ledger, policy, keys, secrets and vault, and says what it would do.
     """
-    from modicum.shell.core_dumps import forbid_core_dumps
-    from modicum.shell.wiring import current_actor
+    from modicum.ops.wiring import current_actor
+    from modicum.system.core_dumps import forbid_core_dumps
 
     with reporting(as_json=False):
         forbid_core_dumps()
-        from modicum.server.opening import open_server
-        from modicum.server.settings_binding import overridden
+        from modicum.server.factory import open_server
+        from modicum.server.settings.binding import overridden
 
         settings = overridden(
             _settings(config),
@@ -102,7 +102,7 @@ def serve(
         )
         refuse_no_ledger(settings.ledger)
         if check:
-            from modicum.server.checking import checked
+            from modicum.server.settings_check import checked
 
             _print_checked(checked(settings, current_actor()), settings)
             return
@@ -110,8 +110,8 @@ def serve(
 
 
 def _settings(config: Path | None) -> Settings:
-    from modicum.server.settings import Settings
-    from modicum.server.settings_reading import load_settings
+    from modicum.server.settings.model import Settings
+    from modicum.server.settings.reader import load_settings
 
     return Settings() if config is None else load_settings(config)
 

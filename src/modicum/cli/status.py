@@ -12,8 +12,8 @@ from modicum.cli.output import fitting, note, print_json, print_table, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.local.ledger_view import LedgerView
     from modicum.ledger import RuleLoss
-    from modicum.workspace.ledger_view import LedgerView
 
 #: How many rules are shown unless all are asked for.
 SHOWN = 12
@@ -29,12 +29,12 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show what every rule has spent, the tightest first."""
-    from modicum.cli.opening import open_view
+    from modicum.cli.ledger_access import open_view
 
     with reporting(as_json=as_json):
         workspace = open_view(ledger, policy=policy, as_of=point(as_of))
         if as_json:
-            from modicum.workspace.views.standings import status_view
+            from modicum.api.local.views.ledger import status_view
 
             print_json(status_view(workspace))
             return
@@ -46,9 +46,9 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from modicum.ledger.deciding.amounts import filled
-    from modicum.workspace.explaining.explain import cause_text
-    from modicum.workspace.views.standings import understated
+    from modicum.api.local.explanation.denial_text import cause_text
+    from modicum.api.local.views.ledger import understated
+    from modicum.ledger.decision.amounts import filled
 
     standings = sorted(workspace.standings(), key=filled, reverse=True)
     kept = standings[: fitting(len(standings), shown)]
@@ -79,10 +79,10 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
 
 
 def _cells(loss: RuleLoss) -> tuple[str, ...]:
-    from modicum.ledger.deciding.amounts import amounts, filled
-    from modicum.workspace.explaining.explain import amount_text
-    from modicum.workspace.policies.rule_standing import in_cells
-    from modicum.workspace.views.standings import standing_word
+    from modicum.api.local.explanation.denial_text import amount_text
+    from modicum.api.local.policies.rule_standing import in_cells
+    from modicum.api.local.views.ledger import standing_word
+    from modicum.ledger.decision.amounts import amounts, filled
 
     found, over = amounts(loss), not loss.allowed
     return (
@@ -131,7 +131,7 @@ def _bar(filled: Fraction) -> str:
 
 
 def _scale(loss: RuleLoss, measure: str) -> str:
-    from modicum.core.exact import brief
+    from modicum.core.rationals import brief
 
     delta = loss.report_delta
     at = f" at {brief(delta)}" if measure == "eps" and delta is not None else ""

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.opening import open_log
+from modicum.cli.ledger_access import open_log
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, expires_in_seconds
 from modicum.cli.output import note, print_json, print_table, reporting, seconds
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.shell.registry.registry import Registry
-    from modicum.workspace.permissions.identity import Grants
-    from modicum.workspace.permissions.tokens import Token
+    from modicum.api.permissions.identity import Grants
+    from modicum.api.permissions.tokens import Token
+    from modicum.server.auth.registry import Registry
 
 app = typer.Typer(
     help="Tokens that let programs use the service.", no_args_is_help=True
@@ -59,9 +59,9 @@ def create(
     """Make a token and print it. It is shown this once; keep it like a password."""
     from msgspec.structs import asdict
 
-    from modicum.server.identity.names import owner_name, program_actor
-    from modicum.shell.wiring import current_actor
-    from modicum.workspace.permissions.tokens import TokenTerms
+    from modicum.api.permissions.tokens import TokenTerms
+    from modicum.ops.wiring import current_actor
+    from modicum.server.auth.names import owner_name, program_actor
 
     with reporting(as_json=as_json):
         terms = TokenTerms(
@@ -87,7 +87,7 @@ def create(
 @app.command("list")
 def list_tokens(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
     """List every token, those that ended too: who may do what, and who made it."""
-    from modicum.shell.clock import SystemClock
+    from modicum.system.clock import SystemClock
 
     with reporting(as_json=as_json):
         tokens, now = _registry(ledger).tokens(), SystemClock().now()
@@ -108,7 +108,7 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """Let nobody in by a token any more. A server that runs hears of it in seconds."""
-    from modicum.shell.clock import SystemClock
+    from modicum.system.clock import SystemClock
 
     with reporting(as_json=as_json):
         token = _registry(ledger).revoke_token(identifier)
@@ -119,7 +119,7 @@ def revoke(
 
 
 def _registry(ledger: str) -> Registry:
-    from modicum.shell.registry.registry import open_registry
+    from modicum.server.auth.registry import open_registry
 
     return open_registry(open_log(ledger))
 
@@ -130,8 +130,8 @@ def _grants(given: Iterable[str]) -> Grants:
     Raises:
         BadParameter: If there is no such role, or a data set has no name.
     """
-    from modicum.workspace.permissions.actions import Role
-    from modicum.workspace.permissions.identity import ALL
+    from modicum.api.permissions.actions import Role
+    from modicum.api.permissions.identity import ALL
 
     grants: dict[Role, frozenset[str]] = {}
     for text in given:
@@ -155,7 +155,7 @@ def _print_tokens(tokens: Iterable[Token], now: str) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from modicum.server.identity.names import PROGRAM_PREFIX
+    from modicum.server.auth.names import PROGRAM_PREFIX
 
     table = Table(box=None, pad_edge=False)
     for header in ("ID", "STATUS", "ACTOR", "MAY", "EXPIRES", "MADE BY", "FOR"):
@@ -177,7 +177,7 @@ def _print_tokens(tokens: Iterable[Token], now: str) -> None:
 
 def _grants_text(grants: Grants) -> str:
     """Return grants as `--role` takes them."""
-    from modicum.workspace.permissions.identity import ALL
+    from modicum.api.permissions.identity import ALL
 
     return " ".join(
         role.value if ALL in sets else f"{role.value}={','.join(sorted(sets))}"

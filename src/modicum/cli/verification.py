@@ -13,7 +13,7 @@ from modicum.core.errors import printable
 if TYPE_CHECKING:
     from modicum.ledger.proof.checkpoints import Finding
     from modicum.ledger.proof.repricing import Unpriced
-    from modicum.shell.proofs.verification import Verified
+    from modicum.storage.proofs.verification import Verified
 
 PublicKeys = Annotated[
     list[Path] | None,

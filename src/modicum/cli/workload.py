@@ -79,10 +79,10 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Write the requests of a workload; the same options give the same file."""
-    from modicum.cli.workload_words import outline, sentence
-    from modicum.shell.workload_files import check_suffix, write_workload
+    from modicum.cli.workload_text import outline, sentence
+    from modicum.ops.files.workloads import check_suffix, write_workload
     from modicum.workloads.cohere import SAMPLING, Recipe
-    from modicum.workloads.generate import generated, usual_rounds
+    from modicum.workloads.registry import generated, usual_rounds
 
     with reporting(as_json=as_json):
         with from_options():
@@ -123,7 +123,7 @@ def describe(
     as_json: Json = False,
 ) -> None:
     """Show what a workload consists of, and what each type of request costs."""
-    from modicum.cli.workload_words import description, print_description
+    from modicum.cli.workload_text import description, print_description
     from modicum.workloads.request_types import pricing_named
 
     with reporting(as_json=as_json):
@@ -137,8 +137,8 @@ def describe(
 
 
 def _described(source: str) -> Workload:
-    from modicum.shell.workload_files import SUFFIXES, read_workload
-    from modicum.workloads.generate import generated
+    from modicum.ops.files.workloads import SUFFIXES, read_workload
+    from modicum.workloads.registry import generated
 
     if Path(source).suffix in SUFFIXES:
         return read_workload(source)
@@ -147,7 +147,7 @@ def _described(source: str) -> Workload:
 
 
 def _rates(texts: list[str]) -> tuple[Fraction, ...]:
-    from modicum.cli.account_words import number
+    from modicum.cli.account_options import number
 
     return tuple(number(text, "--sampling") for text in texts)
 

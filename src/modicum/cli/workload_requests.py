@@ -51,8 +51,8 @@ def requests(
     as_json: Json = False,
 ) -> None:
     """Write a round's requests as releases, for a planner."""
-    from modicum.shell.proofs.new_files import write_whole
-    from modicum.shell.workload_files import read_workload
+    from modicum.ops.files.workloads import read_workload
+    from modicum.system.new_files import write_whole
     from modicum.workloads.releases import batch_of
 
     with reporting(as_json=as_json):

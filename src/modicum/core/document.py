@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, InputError, Mark, Problem
-from modicum.core.exact import number_text, parse_number
+from modicum.core.rationals import number_text, parse_number
 from modicum.core.record import dataclass
 
 #: Deeper nesting is refused; no policy or release needs a tenth of it.

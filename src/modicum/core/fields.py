@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
+from modicum.core.diagnostics import Problems, fail, nearest
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, describe
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.mistakes import Problems, fail, nearest
 
 
 class Fields:

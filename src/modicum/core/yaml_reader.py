@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ruamel.yaml.error import MarkedYAMLError, StreamMark
     from ruamel.yaml.events import Event, NodeEvent, ScalarEvent
 
-    from modicum.core.yaml_slips import Spot
+    from modicum.core.yaml_hints import Spot
 
 #: Larger texts are refused before they are parsed.
 TEXT_BYTES_MAX = 8 * 1024 * 1024
@@ -324,7 +324,7 @@ class _Builder:
 
     def _syntax(self, error: MarkedYAMLError) -> Problem:
         """Return the problem of a text that is no YAML, with what was likely meant."""
-        from modicum.core.yaml_slips import Complaint, explained
+        from modicum.core.yaml_hints import Complaint, explained
 
         spot = _spot(error.problem_mark) or _spot(error.context_mark) or (0, 0)
         what = " ".join(str(error.problem or error.context or "no YAML").split())

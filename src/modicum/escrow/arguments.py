@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from modicum.core.canonical import Plain
+from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import brief, number_text, rational
-from modicum.core.mistakes import nearest
+from modicum.core.rationals import brief, number_text, rational
 from modicum.escrow.programs import Table
 
 Number: TypeAlias = "int | float | str | Decimal | Fraction"

@@ -10,18 +10,18 @@ from typing import Final
 from modicum.core.canonical import digest, encode
 from modicum.core.document import Entries, Node, Scalar, from_python
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import brief, number_text
 from modicum.core.fields import Fields
-from modicum.core.reading import choice, count, positive, release_id
+from modicum.core.rationals import brief, number_text
+from modicum.core.reader import choice, count, positive, release_id
 from modicum.core.yaml_reader import read_document
+from modicum.escrow.block_division import divided_by, must_divide
 from modicum.escrow.blocks import BLOCKS_MAX, SENSITIVITY, ByBlocks, in_scores
-from modicum.escrow.dividing import divided_by, must_divide
 from modicum.escrow.programs import Range
-from modicum.query.asking import Noise
-from modicum.query.document import QueryFile
-from modicum.query.identity import PREFIX
+from modicum.query.digest import PREFIX
 from modicum.query.intervals import width
-from modicum.query.read_asked import MEASURES
+from modicum.query.query_file import QueryFile
+from modicum.query.request import Noise
+from modicum.query.request_format import MEASURES
 from modicum.release.price import with_defaults
 from modicum.release.vocabulary import METADATA, QUERY, Vocabulary
 

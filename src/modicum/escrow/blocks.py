@@ -32,9 +32,9 @@ from fractions import Fraction
 from typing import Final
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import brief, number_text
+from modicum.core.rationals import brief, number_text
 from modicum.escrow.programs import STEPS, Range
-from modicum.query.asking import Noise
+from modicum.query.request import Noise
 from modicum.query.scales import gaussian_scale, laplace_scale
 
 #: With one block nothing is gained, and the sandbox runs once for each.

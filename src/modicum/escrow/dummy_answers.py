@@ -15,7 +15,7 @@ from typing import Final
 
 from modicum.core.errors import Code
 from modicum.escrow.arguments import mistake, unknown_column
-from modicum.escrow.dummy import ROWS_MAX, USUAL_MAX, Dice, numbered
+from modicum.escrow.dummy_data import ROWS_MAX, USUAL_MAX, Dice, numbered
 from modicum.escrow.programs import Cell, Table
 from modicum.query.aggregates import column_of
 from modicum.query.groups import values_of

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code
-from modicum.core.exact import number_text
+from modicum.core.rationals import number_text
 from modicum.escrow.arguments import (
     Number,
     PublicTable,

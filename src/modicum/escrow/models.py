@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from modicum.core.canonical import Plain
+from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import number_text
-from modicum.core.mistakes import nearest
+from modicum.core.rationals import number_text
 from modicum.escrow.arguments import exact, whole
 
 ModelKind: TypeAlias = Literal["classifier", "regressor"]

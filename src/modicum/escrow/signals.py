@@ -8,7 +8,7 @@ from math import ceil
 from typing import Final
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import number_text
+from modicum.core.rationals import number_text
 from modicum.escrow.programs import STEPS, Range
 
 #: Finer bins tell hardly less than the score does.

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+from modicum.core.diagnostics import fail, placed
 from modicum.core.document import Entries, Kind, Node, Scalar, describe
 from modicum.core.errors import Code
-from modicum.core.exact import number_text
 from modicum.core.fields import Fields
-from modicum.core.mistakes import fail, placed
-from modicum.core.reading import choice, items, number, text
+from modicum.core.rationals import number_text
+from modicum.core.reader import choice, items, number, text
 from modicum.escrow import tasks
 from modicum.escrow.evaluations import Evaluation
 

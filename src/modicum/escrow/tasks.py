@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from modicum.core.canonical import Plain
+from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import number_text
-from modicum.core.mistakes import nearest
+from modicum.core.rationals import number_text
 from modicum.escrow.arguments import (
     Number,
     exact,
@@ -23,7 +23,7 @@ from modicum.escrow.arguments import (
     one_of,
     unknown_column,
 )
-from modicum.escrow.catalogue import CURRENT, text_of
+from modicum.escrow.catalog import CURRENT, text_of
 from modicum.escrow.evaluations import (
     LOOKS,
     Evaluation,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from modicum.core.facade import facade
 
 if TYPE_CHECKING:
-    from modicum.ledger.deciding.balances import Balances
-    from modicum.ledger.deciding.decide import Verdict, decide
-    from modicum.ledger.deciding.rule_loss import RuleLoss
+    from modicum.ledger.decision.balances import Balances
+    from modicum.ledger.decision.decide import Verdict, decide
+    from modicum.ledger.decision.rule_loss import RuleLoss
     from modicum.ledger.log.chain import (
         GENESIS,
         ChainBreakError,
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
         seal,
     )
     from modicum.ledger.log.events import Event
-    from modicum.ledger.log.recorded import RecordedRelease, record_release
+    from modicum.ledger.log.recorded_release import RecordedRelease, record_release
     from modicum.ledger.proof.audit import AuditReport, audit
-    from modicum.ledger.state.life import ReleaseStatus, Standing
+    from modicum.ledger.state.lifecycle import ReleaseStatus, Standing
     from modicum.ledger.state.state import LossChange, State
 
 __all__ = [
@@ -51,16 +51,16 @@ __all__ = [
 __getattr__ = facade(
     __name__,
     {
-        "modicum.ledger.deciding.balances": "Balances",
-        "modicum.ledger.deciding.decide": "Verdict decide",
-        "modicum.ledger.deciding.rule_loss": "RuleLoss",
+        "modicum.ledger.decision.balances": "Balances",
+        "modicum.ledger.decision.decide": "Verdict decide",
+        "modicum.ledger.decision.rule_loss": "RuleLoss",
         "modicum.ledger.log.chain": (
             "GENESIS ChainBreakError Record event_of read_record seal"
         ),
         "modicum.ledger.log.events": "Event",
-        "modicum.ledger.log.recorded": "RecordedRelease record_release",
+        "modicum.ledger.log.recorded_release": "RecordedRelease record_release",
         "modicum.ledger.proof.audit": "AuditReport audit",
-        "modicum.ledger.state.life": "ReleaseStatus Standing",
+        "modicum.ledger.state.lifecycle": "ReleaseStatus Standing",
         "modicum.ledger.state.state": "LossChange State",
     },
 )

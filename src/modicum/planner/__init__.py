@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from modicum.core.facade import facade
 
 if TYPE_CHECKING:
-    from modicum.accounting.filters.unlocking import AtOnce, Schedule, Unlocking
+    from modicum.accounting.filters.unlock_schedule import AtOnce, Schedule, Unlocking
     from modicum.planner.outlook import Choice, Outlook, RoundOutlook, look_ahead
     from modicum.planner.rotation import Rotation
 
@@ -31,7 +31,7 @@ __all__ = [
 __getattr__ = facade(
     __name__,
     {
-        "modicum.accounting.filters.unlocking": "AtOnce Schedule Unlocking",
+        "modicum.accounting.filters.unlock_schedule": "AtOnce Schedule Unlocking",
         "modicum.planner.outlook": "Choice Outlook RoundOutlook look_ahead",
         "modicum.planner.rotation": "Rotation",
     },

@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import accumulate, chain
 from math import lcm
 
-from modicum.accounting.filters.unlocking import Schedule, out_of_range
+from modicum.accounting.filters.unlock_schedule import Schedule, out_of_range
 from modicum.planner.rotation import Rotation
 
 #: An outlook has so many rounds at most.
@@ -163,7 +163,7 @@ def available(
         use: The share that each round uses, or all that is available if that is less.
 
     Examples:
-        >>> from modicum.accounting.filters.unlocking import Unlocking
+        >>> from modicum.accounting.filters.unlock_schedule import Unlocking
         >>> halves = Unlocking(4, Fraction(1, 2))
         >>> [str(share) for share in available(halves, 6, use=Fraction(1))]
         ['3/8', '3/8', '1/8', '1/8', '3/8', '3/8']

@@ -16,7 +16,7 @@ import hmac
 from dataclasses import dataclass
 from datetime import date
 
-from modicum.accounting.filters.unlocking import ROUNDS_MAX, out_of_range
+from modicum.accounting.filters.unlock_schedule import ROUNDS_MAX, out_of_range
 from modicum.core.errors import Code, InputError, Problem
 
 #: Users wait for their group at most so many rounds: a century of weeks.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from modicum.core.facade import facade
 
 if TYPE_CHECKING:
-    from modicum.policy.compile import CompiledPolicy, compile_policy
+    from modicum.policy.compiler import CompiledPolicy, compile_policy
     from modicum.policy.model import Policy
-    from modicum.policy.parse import parse_policy
+    from modicum.policy.parser import parse_policy
     from modicum.policy.rules import Rule, RuleSet
 
 __all__ = [
@@ -27,9 +27,9 @@ __all__ = [
 __getattr__ = facade(
     __name__,
     {
-        "modicum.policy.compile": "CompiledPolicy compile_policy",
+        "modicum.policy.compiler": "CompiledPolicy compile_policy",
         "modicum.policy.model": "Policy",
-        "modicum.policy.parse": "parse_policy",
+        "modicum.policy.parser": "parse_policy",
         "modicum.policy.rules": "Rule RuleSet",
     },
 )

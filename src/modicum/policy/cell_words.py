@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from modicum.core.exact import number_spelled
+from modicum.core.rationals import number_spelled
 from modicum.policy.model import Policy, Retired
 from modicum.policy.user_groups import grouped_through
 from modicum.release import Vocabulary

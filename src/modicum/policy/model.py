@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Final, TypeAlias
 
 from modicum.accounting import Budget
-from modicum.accounting.filters.unlocking import Unlocking
+from modicum.accounting.filters.unlock_schedule import Unlocking
 from modicum.core.errors import Mark
 from modicum.core.record import dataclass
 from modicum.policy.budget_maps import BudgetMap

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from modicum.core.errors import InputError
 from modicum.core.yaml_reader import read_document
-from modicum.policy.parse import parse_policy
+from modicum.policy.parser import parse_policy
 from modicum.release import Unit, Vocabulary
 from modicum.release.units import Period, Relation, all_steps, owners
 

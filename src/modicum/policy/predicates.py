@@ -178,7 +178,7 @@ def _atom_holds(atom: Atom, facts: Facts) -> bool:
 
 
 def words(predicate: Predicate) -> str:
-    """Return the predicate in CEL, as `modicum.policy.cel.lowering` would read it."""
+    """Return the predicate in CEL, as `modicum.policy.cel.compiler` would read it."""
     match predicate:
         case Not(part=part):
             return f"!({words(part)})"

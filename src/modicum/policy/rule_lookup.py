@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from modicum.core.diagnostics import close_words
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.mistakes import close_words
-from modicum.policy.changes.comparison import stage_rules
-from modicum.policy.compile import CompiledPolicy
+from modicum.policy.changes.rule_comparison import stage_rules
+from modicum.policy.compiler import CompiledPolicy
 from modicum.policy.rules import RuleSet, Stage
 
 

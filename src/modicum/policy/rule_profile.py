@@ -10,10 +10,10 @@ from modicum.accounting import Budget, Filter
 from modicum.accounting.budgets import budget_text
 from modicum.accounting.grid import EPS, FIRST_ORDER, MU2, ORDERS, RHO
 from modicum.core.errors import Mark
-from modicum.core.exact import number_text
+from modicum.core.rationals import number_text
 from modicum.policy.cell_words import cells_of, unlocking_of
-from modicum.policy.changes.comparison import stage_rules
-from modicum.policy.compile import CompiledPolicy
+from modicum.policy.changes.rule_comparison import stage_rules
+from modicum.policy.compiler import CompiledPolicy
 from modicum.policy.hasse.order import RuleOrder
 from modicum.policy.model import (
     AttributePolicy,

@@ -12,9 +12,9 @@ from typing import TypeAlias, overload
 from modicum.accounting import Budget
 from modicum.core.errors import Mark
 from modicum.core.record import dataclass
-from modicum.policy.match import RuleIndex
 from modicum.policy.model import Setting
 from modicum.policy.predicates import Facts, Predicate, words
+from modicum.policy.rule_index import RuleIndex
 
 #: Positions of mechanisms in a release, from 0.
 Places: TypeAlias = tuple[int, ...]

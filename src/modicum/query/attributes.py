@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modicum.query.aggregates import column_of
-from modicum.query.asking import Asked
 from modicum.query.model import (
     AllOf,
     AnyOf,
@@ -16,6 +15,7 @@ from modicum.query.model import (
     IsNull,
     Not,
 )
+from modicum.query.request import Asked
 from modicum.release.vocabulary import Vocabulary
 
 

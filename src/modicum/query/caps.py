@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from modicum.query.asking import Asked
 from modicum.query.model import Query
+from modicum.query.request import Asked
 from modicum.query.statistics import Cap
 from modicum.query.tables import Table, Tables
 from modicum.release.units import Unit, larger

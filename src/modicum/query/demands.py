@@ -9,11 +9,11 @@ from typing import Final
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.query.aggregates import column_of
-from modicum.query.asking import Asked
-from modicum.query.bounding import UNBOUNDED, Moves
+from modicum.query.contribution_bounds import UNBOUNDED, Moves
 from modicum.query.groups import GROUPS_MAX, grain_of, values_of
-from modicum.query.mistakes import refused
 from modicum.query.model import ColumnRef, Key
+from modicum.query.problems import refused
+from modicum.query.request import Asked
 from modicum.query.statistics import Cap, Statistic
 from modicum.release.vocabulary import Vocabulary
 

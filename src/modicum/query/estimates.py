@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from modicum.query.aggregates import column_of
 from modicum.query.averages import Range, average, deviation, noisy, variance
+from modicum.query.compiler import Line, Lowered
 from modicum.query.intervals import width
-from modicum.query.lowering import Line, Lowered
 from modicum.query.model import Aggregate
 from modicum.query.quantiles import Quantile, tree_of
 from modicum.query.statistics import KeyValue

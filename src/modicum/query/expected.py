@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from modicum.core.exact import brief
+from modicum.core.rationals import brief
 from modicum.core.record import dataclass
 from modicum.query.aggregates import center_of
+from modicum.query.compiler import Lowered
 from modicum.query.estimates import declared, lines_of, quantile_of, step_of
 from modicum.query.intervals import width
-from modicum.query.lowering import Lowered
 from modicum.query.model import Aggregate
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from modicum.core.exact import brief
+from modicum.core.rationals import brief
 from modicum.query.aggregates import column_of
-from modicum.query.bounding import UNBOUNDED
+from modicum.query.compiler import Line, Lowered
+from modicum.query.contribution_bounds import UNBOUNDED
 from modicum.query.expected import errors_of
-from modicum.query.lowering import Line, Lowered
-from modicum.query.telling import computed, derivation
+from modicum.query.explanation import computed, derivation
 
 
 def headline(release: str, lowered: Lowered) -> str:

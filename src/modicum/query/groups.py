@@ -9,7 +9,7 @@ from typing import Final
 
 from modicum.core.record import dataclass
 from modicum.query.aggregates import column_of
-from modicum.query.bounding import UNBOUNDED, Moves, most_rows
+from modicum.query.contribution_bounds import UNBOUNDED, Moves, most_rows
 from modicum.query.model import Grain, Key
 from modicum.query.sensitivity import Shape
 from modicum.query.statistics import Cap, KeyValue

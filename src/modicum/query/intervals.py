@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from modicum.accounting.decimals import lowest, normal_tail, precise, to_decimal
-from modicum.query.asking import Noise
+from modicum.query.request import Noise
 
 # Every formula here has terms of one sign, so that its relative error is below this.
 _ERROR: Final = 1 + Decimal("1e-30")

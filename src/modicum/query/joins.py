@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from modicum.core.errors import Code
-from modicum.query.asking import Asked
 from modicum.query.attributes import references
-from modicum.query.bounding import Moves
 from modicum.query.caps import main_table
-from modicum.query.mistakes import refused
+from modicum.query.contribution_bounds import Moves
+from modicum.query.problems import refused
+from modicum.query.request import Asked
 from modicum.query.tables import Table
 from modicum.release.units import Unit, all_steps
 from modicum.release.vocabulary import Vocabulary

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from modicum.core.diagnostics import Problems, fail
 from modicum.core.document import Entries, Node, Scalar
 from modicum.core.errors import Code, Problem
-from modicum.core.mistakes import Problems, fail
-from modicum.query.read_asked import QUERY_KEYS
+from modicum.query.request_format import QUERY_KEYS
 from modicum.release.vocabulary import METADATA, PAST_METADATA, Vocabulary
 
 _UNDER: Final = QUERY_KEYS | {"tables"}

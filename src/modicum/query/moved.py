@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from modicum.query.asking import Asked
-from modicum.query.bounding import UNBOUNDED, Moves, in_order, moves
 from modicum.query.caps import caps_of
+from modicum.query.contribution_bounds import UNBOUNDED, Moves, in_order, moves
 from modicum.query.joins import refuse_other_steps, refuse_unproven_joins
 from modicum.query.model import Key
+from modicum.query.request import Asked
 from modicum.query.statistics import Cap
 from modicum.release.periods import Overlaps, overlaps
 from modicum.release.units import Unit, kinds

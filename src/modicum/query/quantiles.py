@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from modicum.query.asking import Noise
 from modicum.query.averages import Range
 from modicum.query.intervals import width_of_sum
+from modicum.query.request import Noise
 from modicum.query.statistics import KeyValue, Statistic
 
 #: The noisy counts of each level of a tree, from the level of two nodes on.

@@ -8,10 +8,10 @@ from typing import Final
 
 from modicum.core.document import Kind, Node, Scalar
 from modicum.core.errors import Code
-from modicum.core.reading import Fields, Problems, boolean, count, fail, nearest, text
+from modicum.core.reader import Fields, Problems, boolean, count, fail, nearest, text
 from modicum.query.tables import ColumnType, Value
+from modicum.release.part_parser import LISTED_MAX, listed
 from modicum.release.population import Partition
-from modicum.release.read_spans import LISTED_MAX, listed
 
 _INTEGER_MAX: Final = 2**63 - 1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Mark, Problem
-from modicum.core.mistakes import nearest
 
 #: Longer words are cut in messages.
 _SHOWN_MAX: Final = 40

@@ -15,7 +15,7 @@ from math import isqrt
 from typing import Final, TypeAlias
 
 from modicum.core.record import dataclass
-from modicum.query.bounding import UNBOUNDED, Moves
+from modicum.query.contribution_bounds import UNBOUNDED, Moves
 
 __all__ = ["Norms", "Shape", "of_counts", "of_ids", "of_sums", "of_tree", "root"]
 

@@ -12,7 +12,7 @@ from modicum.core.facade import facade
 from modicum.release.price import price
 
 if TYPE_CHECKING:
-    from modicum.release.describe import (
+    from modicum.release.builders import (
         ReleaseDraft,
         approx_dp,
         between,
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
         zcdp,
     )
     from modicum.release.model import Mechanism, Release, content_digest
-    from modicum.release.parse import parse_release
+    from modicum.release.parser import parse_release
     from modicum.release.parts import EVERYTHING, Part, Span
     from modicum.release.population import Partition, Population
-    from modicum.release.priced import PricedMechanism, PricedRelease
-    from modicum.release.remembered import Description, read_and_price
+    from modicum.release.price_cache import Description, read_and_price
+    from modicum.release.priced_release import PricedMechanism, PricedRelease
     from modicum.release.units import Relation, Unit, larger
     from modicum.release.vocabulary import Label, Vocabulary
 
@@ -72,16 +72,16 @@ __all__ = [
 __getattr__ = facade(
     __name__,
     {
-        "modicum.release.describe": (
-            "ReleaseDraft approx_dp between declared gaussian gdp l1 l2 laplace"
-            " pure_dp randomized_response zcdp"
+        "modicum.release.builders": (
+            "ReleaseDraft approx_dp between declared gaussian gdp l1 l2 laplace "
+            "pure_dp randomized_response zcdp"
         ),
         "modicum.release.model": "Mechanism Release content_digest",
-        "modicum.release.parse": "parse_release",
+        "modicum.release.parser": "parse_release",
         "modicum.release.parts": "EVERYTHING Part Span",
         "modicum.release.population": "Partition Population",
-        "modicum.release.priced": "PricedMechanism PricedRelease",
-        "modicum.release.remembered": "Description read_and_price",
+        "modicum.release.priced_release": "PricedMechanism PricedRelease",
+        "modicum.release.price_cache": "Description read_and_price",
         "modicum.release.units": "Relation Unit larger",
         "modicum.release.vocabulary": "Label Vocabulary",
     },

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 from modicum.accounting import INFINITE, Loss
 from modicum.accounting.grid import DELTA, EPS
-from modicum.accounting.groups import group
+from modicum.accounting.group_privacy import group
 from modicum.core.record import dataclass
-from modicum.release.stated import Stated
+from modicum.release.unit_losses import Stated
 from modicum.release.units import Relation
 from modicum.release.vocabulary import Vocabulary
 

@@ -21,7 +21,7 @@ from modicum.accounting.budgets import (
 )
 from modicum.core.canonical import Plain, Written, digest, encode
 from modicum.core.errors import Mark
-from modicum.core.exact import number_text
+from modicum.core.rationals import number_text
 from modicum.core.record import dataclass
 from modicum.release.parts import EVERYTHING, Part, WrittenPart, part_written
 from modicum.release.sampling import Sampling, sampling_to_plain

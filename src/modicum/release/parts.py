@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, TypeGuard
 
 from modicum.core.canonical import Plain, Written, encode
 from modicum.core.record import dataclass
-from modicum.release.memory import Once
+from modicum.release.memo import Once
 
 #: Whole numbers from the first to the second, both included.
 Span: TypeAlias = tuple[int, int]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from modicum.accounting import Loss
-from modicum.core.reading import Problems
+from modicum.core.reader import Problems
 from modicum.release.complete import Steps, completed
 from modicum.release.model import Mechanism, Release
 from modicum.release.periods import overlaps
-from modicum.release.priced import PricedMechanism, PricedRelease
-from modicum.release.stated import Stated, refuse_halves, stated
+from modicum.release.priced_release import PricedMechanism, PricedRelease
+from modicum.release.unit_losses import Stated, refuse_halves, stated
 from modicum.release.units import all_steps, kinds
 from modicum.release.vocabulary import Vocabulary
 
@@ -72,7 +72,7 @@ def price_mechanism(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMecha
     """
     refuse_halves(mechanism)
     if mechanism.sampling is not None:
-        from modicum.release.on_samples import refuse_unproven
+        from modicum.release.sample_price import refuse_unproven
 
         refuse_unproven(mechanism, vocabulary)
     steps = steps_of(mechanism, vocabulary)
@@ -94,7 +94,7 @@ def price_mechanism(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMecha
         proven = completed(unit, given, steps, vocabulary)
         with found.guard():
             if proven is None:
-                from modicum.release.missing import missing
+                from modicum.release.completion import missing
 
                 raise missing(mechanism, unit, given, steps, vocabulary)
             losses[unit], sources[unit] = proven.loss, proven.source

@@ -11,10 +11,8 @@ from typing import TypeVar
 
 from modicum.core.document import Entries, Node, Scalar
 from modicum.core.errors import Code, InputError
-from modicum.core.reading import Fields, Problems, fail, nearest, refuse_nothing, text
-from modicum.release.parts import Box, Part, Values
-from modicum.release.population import Partition
-from modicum.release.read_spans import (
+from modicum.core.reader import Fields, Problems, fail, nearest, refuse_nothing, text
+from modicum.release.part_parser import (
     LISTED_MAX,
     each,
     listed,
@@ -22,6 +20,8 @@ from modicum.release.read_spans import (
     read_numbers,
     read_periods,
 )
+from modicum.release.parts import Box, Part, Values
+from modicum.release.population import Partition
 from modicum.release.vocabulary import Vocabulary
 
 #: More boxes in one `where` are refused.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modicum.core.document import Node
 from modicum.core.errors import Code
-from modicum.core.reading import Fields, Problems, choice, fail, probability, text
+from modicum.core.reader import Fields, Problems, choice, fail, probability, text
 from modicum.release.sampling import Sampling
 from modicum.release.vocabulary import Vocabulary
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Mark
-from modicum.core.exact import number_text
+from modicum.core.rationals import number_text
 from modicum.core.record import dataclass
 
 

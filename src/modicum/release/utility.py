@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 from modicum.core.document import Entries, Items, Node, Scalar, from_python
 from modicum.core.errors import Code
-from modicum.core.exact import number_text
-from modicum.core.reading import fail, number, refuse_nothing
-from modicum.release.describe import ReleaseDraft
+from modicum.core.rationals import number_text
+from modicum.core.reader import fail, number, refuse_nothing
+from modicum.release.builders import ReleaseDraft
 from modicum.release.vocabulary import UTILITY, Vocabulary
 
 __all__ = [

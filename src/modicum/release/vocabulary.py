@@ -7,12 +7,12 @@ from dataclasses import field
 from typing import TypeAlias
 
 from modicum.core.record import dataclass
-from modicum.release.heading import Heading
-from modicum.release.memory import Memory
+from modicum.release.header import Heading
+from modicum.release.memo import Memory
 from modicum.release.parts import Part
 from modicum.release.periods import Overlaps
 from modicum.release.population import Population
-from modicum.release.priced import PricedMechanism
+from modicum.release.priced_release import PricedMechanism
 from modicum.release.sampling import Sampling
 from modicum.release.units import Relation, Unit, clocks_of, larger, owners
 

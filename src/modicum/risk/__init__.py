@@ -37,7 +37,7 @@ def __getattr__(name: str) -> object:
         message = f"module `modicum.risk` has no attribute `{name}`"
         raise AttributeError(message)
     with needing_extras():
-        value: object = getattr(import_module("modicum.shell.risks"), name)
+        value: object = getattr(import_module("modicum.risk.measurement"), name)
     globals()[name] = value
     return value
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from modicum.accounting.decimals import precise, significant, to_decimal
 from modicum.core.errors import Code
-from modicum.core.exact import brief
-from modicum.risk.given import Number, above_zero, argument, count, mistake
+from modicum.core.rationals import brief
+from modicum.risk.arguments import Number, above_zero, argument, count, mistake
 
 #: The 37 candidates that the RDR paper's results were computed with: 1 to 9
 #: thousandths, hundredths and tenths, and 1 to 10.

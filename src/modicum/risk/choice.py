@@ -9,7 +9,7 @@ from math import isnan
 from typing import ClassVar
 
 from modicum.core.errors import check
-from modicum.core.exact import brief, number_text
+from modicum.core.rationals import brief, number_text
 from modicum.risk.claims import Claim
 from modicum.risk.profile import RELATION
 

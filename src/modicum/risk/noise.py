@@ -12,8 +12,8 @@ from typing import ClassVar, Final, Literal, TypeAlias
 from modicum.accounting.conversions.profiles import gaussian_delta, gaussian_sigma_for
 from modicum.accounting.decimals import precise, significant, to_decimal
 from modicum.core.errors import Code
-from modicum.core.exact import number_text
-from modicum.risk.given import Number, above_zero, argument, count, mistake
+from modicum.core.rationals import number_text
+from modicum.risk.arguments import Number, above_zero, argument, count, mistake
 from modicum.risk.profile import Norm
 
 #: How the standard deviation of Gaussian noise follows from (epsilon, delta):

@@ -9,10 +9,10 @@ from typing import Final
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
+from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.mistakes import nearest
-from modicum.query.parsing.cut import quiet
-from modicum.risk.given import argument, mistake
+from modicum.query.parser.lexer import quiet
+from modicum.risk.arguments import argument, mistake
 from modicum.risk.obstacles import obstacle_of
 from modicum.risk.outputs import Measure, keys_of, measures_of, outputs_of, unread
 from modicum.risk.rowwise import may_fail

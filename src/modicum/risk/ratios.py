@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from modicum.accounting.conversions.profiles import gaussian_epsilon
 from modicum.accounting.decimals import precise, significant, to_decimal
-from modicum.core.exact import LOSS_UNIT, rational
+from modicum.core.rationals import LOSS_UNIT, rational
 from modicum.risk.noise import GaussianNoise, LaplaceNoise, Noise
 
 _DIGITS = 12

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from modicum.accounting.decimals import significant
 from modicum.core.errors import Code, InputError, Problem
-from modicum.risk.given import argument, exact, mistake
+from modicum.risk.arguments import argument, exact, mistake
 from modicum.risk.outputs import Aggregate, Measure
 from modicum.risk.profile import Norm
 from modicum.risk.question import Question

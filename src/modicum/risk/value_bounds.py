@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from sqlglot import parse_one
 from sqlglot.errors import SqlglotError
 
+from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code
-from modicum.core.exact import brief
-from modicum.core.mistakes import nearest
-from modicum.query.parsing.cut import quiet
-from modicum.risk.given import argument, mistake
+from modicum.core.rationals import brief
+from modicum.query.parser.lexer import quiet
+from modicum.risk.arguments import argument, mistake
 from modicum.risk.outputs import Measure
 from modicum.risk.question import Question
 from modicum.risk.sensitivity import Bounds, plain_texts

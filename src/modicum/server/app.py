@@ -16,19 +16,20 @@ from starlette.types import Lifespan
 
 from modicum.api.operations import PREFIX
 from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
-from modicum.server.answers import json_response
-from modicum.server.description import description_of
-from modicum.server.identity.guard import Guard
-from modicum.server.limited_bodies import BODY_BYTES, LimitedBodies
-from modicum.server.limits import LimitedCrowd
-from modicum.server.once import replayed_response
-from modicum.server.parameters import malformed
-from modicum.server.parts import Parts, parts_of
+from modicum.server.auth.anonymous_limits import LimitedStrangers
+from modicum.server.auth.middleware import Guard
+from modicum.server.body_limits import BODY_BYTES, LimitedBodies
+from modicum.server.components import Parts, parts_of
+from modicum.server.idempotency import replayed_response
+from modicum.server.inputs.parameters import malformed
+from modicum.server.openapi import description_of
 from modicum.server.problems import (
     problem_response,
     problems_response,
     status_of,
 )
+from modicum.server.rate_limits import LimitedCrowd
+from modicum.server.responses import json_response
 from modicum.server.routes import (
     audits,
     error_codes,
@@ -38,22 +39,21 @@ from modicum.server.routes import (
     health,
     jobs,
     ledgers,
+    me,
     metrics,
-    myself,
     policies,
-    policy_work,
+    policy_analysis,
     proposals,
+    receipts,
     releases,
     requests,
     risk,
     rounds,
-    signed_words,
     tokens,
 )
 from modicum.server.routes.reads import routes_of
-from modicum.server.strangers import LimitedStrangers
-from modicum.server.telemetry.observing import Observed, note_code
-from modicum.shell.serving.once import Replayed
+from modicum.server.telemetry.middleware import Observed, note_code
+from modicum.writer.idempotency import Replayed
 
 _CODES: Final = {
     404: Code.NOT_FOUND,
@@ -65,7 +65,7 @@ _CODES: Final = {
 #: Where data and programs are sent into an escrow.
 _DATA_PATHS: Final = re.compile(f"{PREFIX}/escrow/(?:data/[^/]+/versions|contracts)")
 
-#: Modules of `modicum.workspace.reads`, and what their operations are listed under.
+#: Modules of `modicum.api.local.handlers`, and what their operations are listed under.
 _READS: Final = (
     *(("releases", "releases"), ("policies", "policies")),
     *(("log", "ledger"), ("rounds", "rounds")),
@@ -110,9 +110,9 @@ def build(
     app.state.parts = parts
     # Not within a router of their own: FastAPI would make what it nests twice.
     for routes in (
-        signed_words,  # First, since an address of a release holds anything.
-        *(releases, requests, proposals, policies, ledgers, tokens, myself),
-        *(policy_work, rounds, audits, risk, jobs),
+        receipts,  # First, since an address of a release holds anything.
+        *(releases, requests, proposals, policies, ledgers, tokens, me),
+        *(policy_analysis, rounds, audits, risk, jobs),
         *(escrow_data, escrow_contracts, escrow_risk),
     ):
         app.include_router(routes.router, prefix=PREFIX)

@@ -7,11 +7,11 @@ from typing import Final
 
 from starlette.responses import Response
 
+from modicum.api.local.views.problems import problems_view
 from modicum.api.schema.problem import Kind, ProblemDetails
 from modicum.api.schema.shape import encode
 from modicum.core import errors
 from modicum.core.errors import Code, ModicumError, Problem
-from modicum.workspace.views.problems import problems_view
 
 #: The page of a server that lists the codes.
 PAGE: Final = "/docs/errors"

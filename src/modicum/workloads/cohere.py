@@ -16,7 +16,9 @@ from types import MappingProxyType
 import numpy as np
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.workloads.draws import (
+from modicum.workloads.mechanisms import SIZES
+from modicum.workloads.model import DOMAIN, ROUNDS, WINDOW, Requests, Workload
+from modicum.workloads.random_draws import (
     BETAS,
     UNIFORMS_PER_WIDTH,
     Integers,
@@ -26,8 +28,6 @@ from modicum.workloads.draws import (
     stream,
     waits,
 )
-from modicum.workloads.mechanisms import SIZES
-from modicum.workloads.model import DOMAIN, ROUNDS, WINDOW, Requests, Workload
 from modicum.workloads.request_types import EVERYBODY, RequestType, types_of
 
 #: The sampling rates of the original, equally likely.

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.workloads.draws import Booleans, Integers
 from modicum.workloads.model import COLUMNS, Labels
+from modicum.workloads.random_draws import Booleans, Integers
 
 #: The columns of labels, in the order of files.
 LABELS = ("black_box", "month", "attributes")

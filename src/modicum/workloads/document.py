@@ -19,8 +19,8 @@ import numpy as np
 from modicum.core.canonical import Plain
 from modicum.core.document import Node, from_python
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import number_text, parse_number
-from modicum.core.reading import (
+from modicum.core.rationals import number_text, parse_number
+from modicum.core.reader import (
     Fields,
     Problems,
     choice,
@@ -33,8 +33,8 @@ from modicum.core.reading import (
 )
 from modicum.workloads.cohere import OBJECTIVES, ROUNDS_MAX
 from modicum.workloads.columns import Columns, read_columns
-from modicum.workloads.draws import SEED_MAX
 from modicum.workloads.model import COLUMNS, Labels, Requests, Workload
+from modicum.workloads.random_draws import SEED_MAX
 from modicum.workloads.request_types import RequestType
 
 #: The version of the format.

@@ -15,8 +15,8 @@ import numpy as np
 from modicum.core.errors import Code, InputError, Problem
 from modicum.workloads.cohere import Recipe, cohere
 from modicum.workloads.dpolicy_schema import ATTRIBUTES, RISKS, risk_of
-from modicum.workloads.draws import Booleans, Integers, Reals, numbers_below
 from modicum.workloads.model import Labels, Requests, Workload
+from modicum.workloads.random_draws import Booleans, Integers, Reals, numbers_below
 
 #: The names of the scenarios.
 SCENARIOS = ("s1", "s2", "s3")

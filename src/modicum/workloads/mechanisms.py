@@ -18,8 +18,8 @@ from modicum.accounting.amplification import (
     poisson_laplace,
 )
 from modicum.accounting.budgets import ApproxBudget
+from modicum.accounting.calibration import Family, calibrate
 from modicum.accounting.curves import Curve, composed
-from modicum.accounting.kinds.calibration import Family, calibrate
 from modicum.accounting.mechanisms import (
     gaussian,
     gaussian_rho,
@@ -28,7 +28,7 @@ from modicum.accounting.mechanisms import (
     randomized_response,
     sparse_vector,
 )
-from modicum.core.exact import number_text
+from modicum.core.rationals import number_text
 
 #: The sizes of requests, the cheapest first.
 SIZES = ("mouse", "hare", "elephant")

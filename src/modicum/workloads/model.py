@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from modicum.core.errors import check
-from modicum.workloads.draws import Booleans, Integers
+from modicum.workloads.random_draws import Booleans, Integers
 from modicum.workloads.request_types import RequestType
 
 #: The partitioning attribute has so many elements, on a ring.

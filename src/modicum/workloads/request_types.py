@@ -12,8 +12,8 @@ from modicum.accounting.curves import Curve
 from modicum.accounting.grid import INFINITE, ORDERS, order_index
 from modicum.accounting.losses import Loss
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import LOSS_UNIT, brief
-from modicum.workloads import published
+from modicum.core.rationals import LOSS_UNIT, brief
+from modicum.workloads import published_prices
 from modicum.workloads.known_losses import LOSSES, ONE_IN
 from modicum.workloads.mechanisms import MECHANISMS, SIZES, Mechanism, written
 
@@ -197,14 +197,14 @@ def published_curve(mechanism: Mechanism, noise: Fraction, rate: Fraction) -> Cu
     """
     base = mechanism.curve(noise)
     if mechanism.name == "dp-sgd":  # It is on samples itself.
-        base = published.at_whole_orders(base)
+        base = published_prices.at_whole_orders(base)
     if rate == 1:
-        return published.only_published(base)
+        return published_prices.only_published(base)
     if mechanism.exact:
-        sampled = published.at_whole_orders(mechanism.sampled(noise, rate))
+        sampled = published_prices.at_whole_orders(mechanism.sampled(noise, rate))
     else:
-        sampled = published.of_any_mechanism(base, rate)
-    return published.only_published(sampled)
+        sampled = published_prices.of_any_mechanism(base, rate)
+    return published_prices.only_published(sampled)
 
 
 def _mechanism(kind: RequestType) -> Mechanism:

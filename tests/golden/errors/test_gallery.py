@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import modicum as mo
+from modicum.api.local.evaluation import price_release
 from modicum.core.errors import Code, InputError
-from modicum.workspace.answers import price_release
 
 FOLDER = Path(__file__).parent
 CASES = sorted(path.parent.name for path in FOLDER.glob("*/expected.txt"))

@@ -29,7 +29,7 @@ from modicum.accounting.amplification import (
     without_replacement,
 )
 from modicum.accounting.amplification.binomial import log_mean_power
-from modicum.accounting.amplification.gaussian_steps import _by_quadrature
+from modicum.accounting.amplification.sampled_gaussian import _by_quadrature
 from modicum.accounting.curves import NOTHING, UNKNOWN, Curve
 from modicum.accounting.decimals import precise
 from modicum.accounting.grid import DELTA, EPS, MU2, RHO

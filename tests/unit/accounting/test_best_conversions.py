@@ -11,7 +11,7 @@ from samples import prices
 
 from modicum.accounting import INFINITE, Loss, Total, tightest_epsilon
 from modicum.accounting.amounts import INFINITY
-from modicum.accounting.conversions.best import (
+from modicum.accounting.conversions.epsilon_delta import (
     NO_DELTA,
     best_delta,
     best_epsilon,

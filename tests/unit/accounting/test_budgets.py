@@ -17,7 +17,7 @@ from modicum.accounting import (
     Unlimited,
     ZcdpBudget,
 )
-from modicum.accounting.budget_reading import cost_delta, limit_delta, read_measured
+from modicum.accounting.budget_format import cost_delta, limit_delta, read_measured
 from modicum.accounting.budgets import (
     RenyiBudget,
     budget_text,
@@ -30,13 +30,13 @@ from modicum.accounting.losses import total_of
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
-from modicum.ledger.deciding.alone import by_itself
-from modicum.ledger.deciding.amounts import amounts, sums
-from modicum.ledger.deciding.balances import Balances
-from modicum.ledger.deciding.decide import over_history
-from modicum.ledger.deciding.rule_loss import RuleLoss
+from modicum.ledger.decision.amounts import amounts, sums
+from modicum.ledger.decision.balances import Balances
+from modicum.ledger.decision.decide import over_history
+from modicum.ledger.decision.rule_loss import RuleLoss
+from modicum.ledger.decision.single_release import by_itself
 from modicum.policy.budget_maps import apply_map, parse_map
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.release import parse_release, price
 
 EVERY: list[tuple[str, Budget]] = [

@@ -19,16 +19,9 @@ from modicum.accounting.budgets import (
     Unlimited,
     ZcdpBudget,
 )
+from modicum.accounting.calibration import Family, calibrate, meets, most, most_runs
 from modicum.accounting.curves import Curve
-from modicum.accounting.kinds.calibration import (
-    Family,
-    calibrate,
-    meets,
-    most,
-    most_runs,
-)
-from modicum.accounting.kinds.sampled import sampled_curve
-from modicum.accounting.kinds.table import (
+from modicum.accounting.mechanism_registry import (
     KINDS,
     calibrated,
     curve_of_kind,
@@ -40,6 +33,7 @@ from modicum.accounting.mechanisms import (
     gaussian_rho,
     laplace,
 )
+from modicum.accounting.sampled_mechanisms import sampled_curve
 from modicum.core.errors import Code, InputError
 
 ONE = Fraction(1)

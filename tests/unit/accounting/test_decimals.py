@@ -32,7 +32,7 @@ from modicum.accounting.decimals import (
     precise,
     to_decimal,
 )
-from modicum.core.exact import parse_number
+from modicum.core.rationals import parse_number
 
 HALF = Fraction(1, 2)
 DELTA = Fraction(1, 10**7)

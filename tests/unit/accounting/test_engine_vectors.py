@@ -13,10 +13,10 @@ import pytest
 from oracle.accounting import MP, real
 
 from modicum.accounting import INFINITE
-from modicum.accounting.conversions.best import best_epsilon
+from modicum.accounting.conversions.epsilon_delta import best_epsilon
 from modicum.accounting.curves import Curve
 from modicum.accounting.grid import EPS, MU2, RHO
-from modicum.accounting.groups import chained, doubled, group
+from modicum.accounting.group_privacy import chained, doubled, group
 from modicum.accounting.losses import total_of
 from modicum.accounting.mechanisms import (
     declared_gdp,
@@ -26,14 +26,14 @@ from modicum.accounting.mechanisms import (
     laplace,
 )
 from modicum.accounting.neighborhoods.cells import columns
-from modicum.accounting.neighborhoods.days import Demand, costliest_days
-from modicum.accounting.neighborhoods.engine import Engine
 from modicum.accounting.neighborhoods.entries import (
     Entry,
     Native,
     Relation,
     UserPer,
 )
+from modicum.accounting.neighborhoods.joint_loss import Engine
+from modicum.accounting.neighborhoods.line_sweep import Line, deepest, worst_pair
 from modicum.accounting.neighborhoods.pairs import (
     membership,
     worst_cell,
@@ -46,7 +46,6 @@ from modicum.accounting.neighborhoods.regions import (
     Span,
     segments,
 )
-from modicum.accounting.neighborhoods.sweep import Line, deepest, worst_pair
 from modicum.accounting.neighborhoods.targets import (
     AddRemove,
     Attributes,
@@ -56,6 +55,7 @@ from modicum.accounting.neighborhoods.targets import (
     Target,
     Users,
 )
+from modicum.accounting.neighborhoods.user_days import Demand, costliest_days
 from modicum.core.errors import InputError
 
 FILE = Path(__file__).parents[2] / "golden" / "theory_vectors_engine.json"

@@ -21,13 +21,8 @@ from modicum.accounting import (
     filter_for,
 )
 from modicum.accounting.budgets import RenyiBudget
-from modicum.accounting.filters.budget_filters import (
-    FILTERS,
-    Filter,
-    fixed_figure,
-    limit,
-)
-from modicum.accounting.filters.order import (
+from modicum.accounting.filters.budget import FILTERS, Filter, fixed_figure, limit
+from modicum.accounting.filters.comparison import (
     ANYTHING,
     NOTHING,
     no_looser,
@@ -41,7 +36,7 @@ from modicum.accounting.mechanisms import (
     declared_zcdp,
     laplace,
 )
-from modicum.core.exact import DELTA_UNIT, floor_units
+from modicum.core.rationals import DELTA_UNIT, floor_units
 
 COORDINATES = (EPS, RHO, MU2)
 #: Every cap below is a value, and infinity is beyond all of them.

@@ -20,7 +20,6 @@ from modicum.accounting.amounts import INFINITY, Amount
 from modicum.accounting.curves import Curve
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO
 from modicum.accounting.mechanisms import (
-    data_dependent,
     declared_pure,
     declared_renyi,
     discrete_gaussian,
@@ -28,12 +27,13 @@ from modicum.accounting.mechanisms import (
     exponential,
     gaussian,
     laplace,
+    pate_data_dependent,
     pate_gnmax,
     report_noisy_max,
     sparse_vector,
     sparse_vector_one_threshold,
 )
-from modicum.accounting.mechanisms.data_dependent import pate_gnmax_data_dependent
+from modicum.accounting.mechanisms.pate_data_dependent import pate_gnmax_data_dependent
 from modicum.core.errors import Code, InputError
 
 ONE = Fraction(1)
@@ -225,11 +225,11 @@ def test_pitfall_24_a_bound_by_the_votes_can_never_enter_a_ledger() -> None:
     found = pate_gnmax_data_dependent(q=HALF, sigma=ONE, order=Fraction(2))
     assert isinstance(found, Decimal)
     assert not hasattr(found, "loss")
-    for name, function in inspect.getmembers(data_dependent, inspect.isfunction):
-        if function.__module__ == data_dependent.__name__:
+    for name, function in inspect.getmembers(pate_data_dependent, inspect.isfunction):
+        if function.__module__ == pate_data_dependent.__name__:
             assert inspect.signature(function).return_annotation == "Decimal", name
-    assert not hasattr(data_dependent, "Curve")
-    assert "never" in (data_dependent.__doc__ or "")
+    assert not hasattr(pate_data_dependent, "Curve")
+    assert "never" in (pate_data_dependent.__doc__ or "")
 
 
 @pytest.mark.parametrize(

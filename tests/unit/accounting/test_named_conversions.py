@@ -10,7 +10,10 @@ from typing import Any, get_args
 
 import pytest
 
-from modicum.accounting.conversions.advanced import adaptive_epsilon, advanced_epsilon
+from modicum.accounting.conversions.advanced_composition import (
+    adaptive_epsilon,
+    advanced_epsilon,
+)
 from modicum.accounting.conversions.guarantees import (
     Guarantee,
     Measure,
@@ -18,8 +21,7 @@ from modicum.accounting.conversions.guarantees import (
     Wanted,
     check_relation,
 )
-from modicum.accounting.conversions.named import CONVERSIONS, convert
-from modicum.accounting.conversions.optimal import (
+from modicum.accounting.conversions.optimal_composition import (
     optimal_pure_delta,
     optimal_pure_epsilon,
 )
@@ -29,6 +31,7 @@ from modicum.accounting.conversions.profiles import (
     gaussian_sigma_for,
     laplace_delta,
 )
+from modicum.accounting.conversions.registry import CONVERSIONS, convert
 from modicum.accounting.curves import interpolated
 from modicum.core.errors import Code, InputError
 

@@ -37,7 +37,7 @@ from modicum.accounting.mechanisms import (
     pate_gnmax,
     randomized_response,
 )
-from modicum.accounting.mechanisms.data_dependent import pate_gnmax_data_dependent
+from modicum.accounting.mechanisms.pate_data_dependent import pate_gnmax_data_dependent
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # Their imports are not ours to judge.

@@ -11,10 +11,10 @@ from oracle.accounting import MP, real
 
 from modicum.accounting import INFINITE, Total
 from modicum.accounting.amplification import poisson, poisson_substitute, shared_sample
-from modicum.accounting.conversions.best import best_epsilon
+from modicum.accounting.conversions.epsilon_delta import best_epsilon
 from modicum.accounting.curves import Curve
 from modicum.accounting.grid import DELTA, EPS, MU2, RHO, order_index
-from modicum.accounting.groups import group
+from modicum.accounting.group_privacy import group
 from modicum.accounting.losses import total_of
 from modicum.accounting.mechanisms import (
     declared_gdp,
@@ -23,7 +23,6 @@ from modicum.accounting.mechanisms import (
     gaussian,
     laplace,
 )
-from modicum.accounting.neighborhoods.engine import Engine
 from modicum.accounting.neighborhoods.entries import (
     Entry,
     Native,
@@ -32,6 +31,7 @@ from modicum.accounting.neighborhoods.entries import (
     RowBound,
     UserPer,
 )
+from modicum.accounting.neighborhoods.joint_loss import Engine
 from modicum.accounting.neighborhoods.regions import (
     CategoryAxis,
     NumericAxis,

@@ -12,7 +12,7 @@ from oracle import profiles as by_definition
 from oracle.accounting import MP, real
 
 from modicum.accounting import INFINITE
-from modicum.accounting.conversions.optimal import (
+from modicum.accounting.conversions.optimal_composition import (
     WORK_MAX,
     optimal_pure_delta,
     optimal_pure_epsilon,

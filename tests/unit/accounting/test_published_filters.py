@@ -13,7 +13,8 @@ from oracle.accounting import MP, real
 from samples import prices
 
 from modicum.accounting import COORDINATES, INFINITE, ORDERS, ApproxBudget, Loss, Total
-from modicum.accounting.filters.budget_filters import figure, filter_for, limit
+from modicum.accounting.filters.advanced_composition import WhitehouseFilter
+from modicum.accounting.filters.budget import figure, filter_for, limit
 from modicum.accounting.filters.coordinates import (
     CoordinateFilter,
     basic_filter,
@@ -21,14 +22,13 @@ from modicum.accounting.filters.coordinates import (
     renyi_filter,
     zcdp_filter,
 )
-from modicum.accounting.filters.published import (
+from modicum.accounting.filters.prototype import (
     PUBLISHED_ORDERS,
     is_proven,
     live_orders,
     mironov_cap,
     wasted_share,
 )
-from modicum.accounting.filters.whitehouse import WhitehouseFilter
 from modicum.accounting.grid import DELTA, order_index
 from modicum.core.errors import Code, InputError
 

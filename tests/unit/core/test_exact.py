@@ -11,7 +11,7 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modicum.core.exact import (
+from modicum.core.rationals import (
     DELTA_UNIT,
     LOSS_UNIT,
     ceil_units,

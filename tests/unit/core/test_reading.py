@@ -10,8 +10,9 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modicum.api.local.views.problems import problems_view
 from modicum.api.schema.shape import plain
-from modicum.core import reading
+from modicum.core import reader as reading
 from modicum.core.document import Node, from_python
 from modicum.core.errors import (
     Code,
@@ -22,9 +23,8 @@ from modicum.core.errors import (
     Problem,
     check,
 )
-from modicum.core.reading import PROBLEMS_MAX, Fields, Problems, fail
+from modicum.core.reader import PROBLEMS_MAX, Fields, Problems, fail
 from modicum.core.yaml_reader import read_document
-from modicum.workspace.views.problems import problems_view
 
 
 def read(text: str) -> Node:

@@ -13,7 +13,7 @@ from modicum.core.errors import (
     Problem,
     UnavailableError,
 )
-from modicum.core.scrubbing import scrubbed
+from modicum.core.redaction import scrubbed
 
 SECRET = "row-4711"
 

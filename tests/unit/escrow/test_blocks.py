@@ -13,7 +13,7 @@ from oracle import blocks as oracle
 from modicum.accounting import mechanisms
 from modicum.accounting.grid import EPS, RHO
 from modicum.core.errors import InputError
-from modicum.core.exact import LOSS_UNIT
+from modicum.core.rationals import LOSS_UNIT
 from modicum.escrow.blocks import (
     BLOCKS_MAX,
     SENSITIVITY,

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from samples.declared import TABLES
 
 from modicum.core.errors import Code, InputError
-from modicum.escrow.dummy import ROWS_MAX, dummy_rows
 from modicum.escrow.dummy_answers import dummy_answers, with_noise
+from modicum.escrow.dummy_data import ROWS_MAX, dummy_rows
 from modicum.escrow.programs import Cell, Table
 from modicum.query.groups import groups_of
-from modicum.query.parsing import parse_query
+from modicum.query.parser import parse_query
 from modicum.query.tables import Column, ColumnType, Tables
 from modicum.query.tables import Table as Declared
 from modicum.release.parts import Part

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from modicum.escrow.programs import STEPS, Range
 from modicum.escrow.signals import score_text
-from modicum.shell.sandbox.scores import on_grid
+from modicum.sandbox.scores import on_grid
 
 ENDS = st.fractions(-1000, 1000, max_denominator=1000)
 

@@ -15,11 +15,11 @@ import pytest
 from modicum.core.canonical import digest
 from modicum.core.errors import Code, InputError, VerificationError
 from modicum.escrow import tasks
-from modicum.escrow.catalogue import CATALOGUE, CURRENT, text_of, vetted
+from modicum.escrow.catalog import CATALOGUE, CURRENT, text_of, vetted
 from modicum.escrow.evaluations import LOOKS
 from modicum.escrow.models import MODELS
 from modicum.escrow.programs import Program, Range, Table
-from modicum.shell.catalogue.texts import installed
+from modicum.sandbox.texts import installed
 
 ROOT = Path(__file__).parents[3]
 GALLERY = ROOT / "tests" / "golden" / "tasks" / "refused.txt"
@@ -42,7 +42,7 @@ FIT = tasks.fit("sklearn:LogisticRegression", target="income", weight="people")
 def test_a_text_that_was_used_is_never_changed() -> None:
     assert {name: one.digest for name, one in CATALOGUE.items()} == PINNED
     assert {name: digest(text) for name, text in installed().items()} == PINNED
-    folder = files("modicum.shell.catalogue") / "programs"
+    folder = files("modicum.sandbox") / "programs"
     there = {one.name for one in folder.iterdir() if one.name.endswith(".py")}
     assert there == {"__init__.py", *(one.file for one in CATALOGUE.values())}
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples.small import POLICY, compiled
 
-from modicum.ledger.deciding.approvals import (
+from modicum.ledger.decision.approvals import (
     approved_by,
     hearings,
     hearings_of_policy,

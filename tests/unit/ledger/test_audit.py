@@ -16,10 +16,11 @@ from oracle.audited_people import People
 from samples.audited import described_anew, key
 from samples.small import NOON, POLICY, compiled, counts
 
+from modicum.api.local.submit import RESERVATION_SECONDS_MAX
 from modicum.core.document import from_python
 from modicum.ledger import GENESIS, Event, Record, RecordedRelease, audit, seal
-from modicum.ledger.deciding.balances import Balances
-from modicum.ledger.deciding.decide import decide
+from modicum.ledger.decision.balances import Balances
+from modicum.ledger.decision.decide import decide
 from modicum.ledger.log.approval_statement import signed
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.days import day_of
@@ -38,7 +39,7 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     RoundOpened,
 )
-from modicum.ledger.log.recorded import RecordedMechanism, record_release
+from modicum.ledger.log.recorded_release import RecordedMechanism, record_release
 from modicum.ledger.log.request_events import (
     PolicyProposed,
     ReleaseRequested,
@@ -47,7 +48,6 @@ from modicum.ledger.log.request_events import (
 from modicum.ledger.proof.consistency import RESERVATION_MAX
 from modicum.policy import CompiledPolicy
 from modicum.release import EVERYTHING, Part, parse_release, price
-from modicum.workspace.bringing_in import RESERVATION_SECONDS_MAX
 
 ROOT = Path(__file__).parents[3]
 SMALL = compiled()
@@ -604,10 +604,10 @@ def test_a_lawless_step_is_found() -> None:
 DIGEST = """
 import sqlite3, sys
 from modicum.ledger import Record, audit
-from modicum.ledger.following.folding import followed_from, loss_changes, fold
-from modicum.ledger.following.snapshot import Snapshot, write_snapshot
+from modicum.ledger.replay.fold import followed_from, loss_changes, fold
+from modicum.ledger.replay.snapshot import Snapshot, write_snapshot
 from modicum.ledger import State
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 rows = sqlite3.connect(sys.argv[1]).execute("SELECT seq, payload, hash FROM events")
 records = [Record(*row) for row in rows]
 state = State()

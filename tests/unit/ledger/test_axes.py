@@ -8,7 +8,7 @@ import pytest
 
 from modicum.ledger.cells.axes import FAR, Space, space_of
 from modicum.ledger.cells.calendar import period_name, period_of
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.release import Part, Vocabulary
 from modicum.release.parts import FIRST_DAY, LAST_DAY
 from modicum.release.units import PERIODS, Period

@@ -7,8 +7,8 @@ import random
 import pytest
 from samples import divided
 
-from modicum.ledger.deciding.balances import Balances
-from modicum.ledger.deciding.decide import decide
+from modicum.ledger.decision.balances import Balances
+from modicum.ledger.decision.decide import decide
 from modicum.policy import CompiledPolicy
 
 

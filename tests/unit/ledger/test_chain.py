@@ -26,7 +26,7 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     event_name,
 )
-from modicum.ledger.log.recorded import RecordedRelease, record_release
+from modicum.ledger.log.recorded_release import RecordedRelease, record_release
 from modicum.release import parse_release, price
 
 VOCABULARY = compiled().policy.vocabulary

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from modicum.accounting import COORDINATES, INFINITE, ORDERS, Loss, mechanisms
 from modicum.accounting.curves import Curve
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO
-from modicum.accounting.groups import group
+from modicum.accounting.group_privacy import group
 from modicum.core.document import from_python
-from modicum.core.exact import DELTA_UNIT
-from modicum.ledger.deciding.charged import UNKNOWN, charged, charged_by_unit, doubled
-from modicum.ledger.log.event_format import from_plain, to_plain
+from modicum.core.rationals import DELTA_UNIT
+from modicum.ledger.decision.charges import UNKNOWN, charged, charged_by_unit, doubled
+from modicum.ledger.log.event_codec import from_plain, to_plain
 from modicum.ledger.log.events import Event, PastRecorded
-from modicum.ledger.log.recorded import (
+from modicum.ledger.log.recorded_release import (
     RecordedMechanism,
     RecordedRelease,
     record_release,

@@ -12,7 +12,6 @@ from samples.small import compiled
 
 from modicum.core.errors import ConflictError, InputError
 from modicum.ledger import State
-from modicum.ledger.following.snapshot import _state as restored_plain
 from modicum.ledger.log.contracts import (
     Charge,
     Contract,
@@ -45,6 +44,7 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     ReleaseStarted,
 )
+from modicum.ledger.replay.snapshot import _state as restored_plain
 from modicum.ledger.state.flow import disclosed, disclosure_of
 from modicum.release import EVERYTHING
 

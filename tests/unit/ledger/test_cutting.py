@@ -10,7 +10,7 @@ import pytest
 from budget import examples
 
 from modicum.ledger.cells.axes import Box, Region
-from modicum.ledger.cells.cutting import ARRANGEMENT_MAX, cut, ends_of, simplified
+from modicum.ledger.cells.partition import ARRANGEMENT_MAX, cut, ends_of, simplified
 from modicum.ledger.cells.segments import Segments
 
 EXTENT: Box = ((0, 4), (0, 4), (0, 2))

@@ -16,7 +16,6 @@ from samples.small import NOON, compiled, counts, workspace
 from modicum.core.canonical import decode, encode
 from modicum.core.document import from_python
 from modicum.ledger import GENESIS, Event, Record, State, audit, read_record, seal
-from modicum.ledger.following.folding import fold
 from modicum.ledger.log.contracts import (
     Charge,
     Contract,
@@ -39,7 +38,7 @@ from modicum.ledger.log.escrow_events import (
     FlowReleased,
     FlowWithheld,
 )
-from modicum.ledger.log.event_format import from_plain, to_plain
+from modicum.ledger.log.event_codec import from_plain, to_plain
 from modicum.ledger.log.events import (
     EVENT_VERSION,
     NAMES,
@@ -63,7 +62,7 @@ from modicum.ledger.log.events import (
     day_of_release,
     event_name,
 )
-from modicum.ledger.log.recorded import (
+from modicum.ledger.log.recorded_release import (
     RecordedMechanism,
     RecordedRelease,
     record_release,
@@ -74,6 +73,7 @@ from modicum.ledger.log.request_events import (
     RequestWithdrawn,
 )
 from modicum.ledger.proof.repricing import Unpriced
+from modicum.ledger.replay.fold import fold
 from modicum.ledger.state.escrow import EscrowBody
 from modicum.release import EVERYTHING, Part, parse_release, price
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modicum.ledger.deciding.balances import facts_of
-from modicum.ledger.deciding.matching import Matching
-from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
-from modicum.policy.compile import compile_text
+from modicum.ledger.decision.balances import facts_of
+from modicum.ledger.decision.rule_matching import Matching
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
+from modicum.policy.compiler import compile_text
 from modicum.policy.predicates import Scope
 from modicum.release import Label, Vocabulary
 

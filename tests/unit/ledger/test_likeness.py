@@ -14,10 +14,10 @@ from samples.parted import COUNTRIES, TODAY, mechanism, policy, priced, release
 from modicum.accounting import INFINITE, Loss
 from modicum.core.canonical import decode, encode
 from modicum.ledger import Balances, RecordedRelease, decide
-from modicum.ledger.deciding import decide as deciding
-from modicum.ledger.deciding.limits import Limits
-from modicum.ledger.log.recorded import RecordedMechanism
-from modicum.ledger.log.release_format import (
+from modicum.ledger.decision import decide as deciding
+from modicum.ledger.decision.limits import Limits
+from modicum.ledger.log.recorded_release import RecordedMechanism
+from modicum.ledger.log.release_codec import (
     likeness,
     release_from_plain,
     release_to_plain,

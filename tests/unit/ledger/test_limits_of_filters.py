@@ -13,7 +13,7 @@ from modicum.accounting import COORDINATES, INFINITE, Filter, Loss, Total
 from modicum.accounting.grid import DELTA, EPS, RHO
 from modicum.ledger.cells.family import Spent
 from modicum.ledger.cells.sums import Sums, of_loss, saturated
-from modicum.ledger.deciding.limits import Limits
+from modicum.ledger.decision.limits import Limits
 
 UNITS = st.sampled_from([0, 1, 5, 6, 10, 2**61, INFINITE - 1, INFINITE])
 CAPS = st.sampled_from([0, 5, 6, 11, 2**61, INFINITE - 1, INFINITE])

@@ -22,13 +22,13 @@ from modicum.accounting.grid import DELTA, EPS, RHO, order_index
 from modicum.accounting.mechanisms import declared_pure
 from modicum.core.errors import InvariantError
 from modicum.ledger import Balances, decide
-from modicum.ledger.deciding.balances import brought
-from modicum.ledger.deciding.decide import allows
-from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
-from modicum.ledger.quick import EngineOf, QuickBalances, numba_engine
-from modicum.ledger.quick.layout import ALWAYS, NEVER, layout_of
+from modicum.ledger.bulk import EngineOf, QuickBalances, numba_engine
+from modicum.ledger.bulk.layout import ALWAYS, NEVER, layout_of
+from modicum.ledger.decision.balances import brought
+from modicum.ledger.decision.decide import allows
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 
 seeds = st.integers(0, 2**64 - 1).map(random.Random)
 
@@ -267,12 +267,12 @@ def test_rows_of_a_base_rule_lie_side_by_side() -> None:
 def test_loops_are_compiled_once_for_all_policies(
     engines: dict[str, EngineOf | None],
 ) -> None:
-    from modicum.ledger.quick import with_numba
+    from modicum.ledger.bulk import numba_kernel
 
     loops: list[Any] = [
-        with_numba._admits_one,
-        with_numba._admits_all,
-        with_numba._move,
+        numba_kernel._admits_one,
+        numba_kernel._admits_all,
+        numba_kernel._move,
     ]
     before = [len(loop.signatures) for loop in loops]
     rng = random.Random(3)
@@ -287,7 +287,7 @@ def test_loops_are_compiled_once_for_all_policies(
 
 
 def test_a_loop_that_cannot_be_kept_on_disk_is_compiled_all_the_same() -> None:
-    from modicum.ledger.quick.with_numba import compiled
+    from modicum.ledger.bulk.numba_kernel import compiled
 
     names: dict[str, object] = {}
     exec("def twice(n):\n    return 2 * n", names)  # It has no file.
@@ -298,7 +298,7 @@ def test_a_loop_that_cannot_be_kept_on_disk_is_compiled_all_the_same() -> None:
 def test_without_numba_there_is_no_compiled_engine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("modicum.ledger.quick.engines.find_spec", lambda _: None)
+    monkeypatch.setattr("modicum.ledger.bulk.engines.find_spec", lambda _: None)
     assert numba_engine() is None
 
 
@@ -306,7 +306,7 @@ def test_one_shot_decisions_load_neither_numba_nor_scipy() -> None:
     script = """
 import random, sys
 from samples import ledgers
-from modicum.ledger.quick import QuickBalances
+from modicum.ledger.bulk import QuickBalances
 rng = random.Random(1)
 compiled = ledgers.compiled_from(ledgers.policy_text(rng))
 QuickBalances(compiled, [ledgers.release(rng, 1)]).allows(ledgers.release(rng, 2))

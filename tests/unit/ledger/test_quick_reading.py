@@ -22,8 +22,8 @@ from samples.small import NOON
 
 from modicum.core.canonical import decode, digest, encode
 from modicum.ledger import GENESIS, ChainBreakError, Event, Record, seal
-from modicum.ledger.log import chain, quick_reading
-from modicum.ledger.log.event_format import from_plain, to_plain
+from modicum.ledger.log import chain, fast_codec
+from modicum.ledger.log.event_codec import from_plain, to_plain
 from modicum.ledger.log.events import (
     EVENT_VERSION,
     PastRecorded,
@@ -34,10 +34,10 @@ from modicum.ledger.log.events import (
     ReleaseStarted,
     ReleaseVoided,
 )
-from modicum.ledger.log.quick_reading import read_release_entry
-from modicum.ledger.log.recorded import RecordedRelease, record_release
+from modicum.ledger.log.fast_codec import read_release_entry
+from modicum.ledger.log.recorded_release import RecordedRelease, record_release
 from modicum.release import Label, Partition, Population, Unit, Vocabulary
-from modicum.release.remembered import read_and_price
+from modicum.release.price_cache import read_and_price
 
 OLD_LEDGER = Path(__file__).parents[2] / "golden" / "ledgers" / "v1.db"
 SHA = "d" * 64
@@ -318,7 +318,7 @@ def test_the_second_version_is_read_as_the_strict_reader_reads_it(
 
 
 def test_what_is_shared_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = quick_reading._Shared(decode)
+    shared = fast_codec._Shared(decode)
     monkeypatch.setattr(shared, "_most", 3)
     for number in range(10):
         assert shared.of(b"%d" % number) == number

@@ -12,7 +12,7 @@ from samples.small import NOON
 
 from modicum.core.canonical import join
 from modicum.ledger import GENESIS, Event, RecordedRelease, seal
-from modicum.ledger.log.event_format import to_joined
+from modicum.ledger.log.event_codec import to_joined
 from modicum.ledger.log.events import (
     Annotated,
     Body,

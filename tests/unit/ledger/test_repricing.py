@@ -20,6 +20,8 @@ from samples.small import NOON, compiled
 
 from modicum.accounting import COORDINATES, INFINITE, Loss
 from modicum.accounting.grid import coordinate_name
+from modicum.api.local.backfill import price_past
+from modicum.api.local.evaluation import price_release
 from modicum.ledger import (
     GENESIS,
     AuditReport,
@@ -31,7 +33,7 @@ from modicum.ledger import (
     read_record,
     seal,
 )
-from modicum.ledger.deciding.decide import decide
+from modicum.ledger.decision.decide import decide
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
@@ -42,7 +44,7 @@ from modicum.ledger.log.events import (
     ReleaseDenied,
     ReleaseReserved,
 )
-from modicum.ledger.log.recorded import RecordedMechanism
+from modicum.ledger.log.recorded_release import RecordedMechanism
 from modicum.ledger.proof import repricing
 from modicum.ledger.proof.repricing import (
     Repricing,
@@ -51,8 +53,6 @@ from modicum.ledger.proof.repricing import (
     Unpriced,
 )
 from modicum.release import price
-from modicum.workspace.answers import price_release
-from modicum.workspace.past_descriptions import price_past
 
 #: Units that cover each other, under several relations, and something timeless.
 TIMED = """
@@ -629,7 +629,7 @@ def test_equal_mechanisms_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) ->
         return price(*args)
 
     monkeypatch.setattr(repricing, "_refuse_less", counted)
-    monkeypatch.setattr("modicum.release.described.price", counted_price)
+    monkeypatch.setattr("modicum.release.stored_description.price", counted_price)
     happened: list[Body] = [activated(audited.ASKING)]
     happened += [
         PastRecorded(audited.priced(f"r-{n}", rho=f"0.00{1 + n % 2}"), DIGEST)

@@ -8,7 +8,7 @@ import pytest
 from samples.life import recorded
 from samples.small import POLICY, compiled
 
-from modicum.ledger.following.retelling import Retelling
+from modicum.ledger.replay.part_migration import Retelling
 from modicum.ledger.state.state import ActivePolicy
 from modicum.release import Part
 

@@ -13,13 +13,13 @@ from samples import parted
 from samples.parted import TODAY, costs, mechanism, priced, release
 
 from modicum.accounting.grid import RHO
-from modicum.core.exact import LOSS_UNIT
+from modicum.api.local.decision import Decision
+from modicum.core.rationals import LOSS_UNIT
 from modicum.ledger import Balances, RecordedRelease, decide
-from modicum.ledger.cells import cutting
-from modicum.ledger.deciding.rule_loss import RuleLoss
+from modicum.ledger.cells import partition
+from modicum.ledger.decision.rule_loss import RuleLoss
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
-from modicum.workspace.decision import Decision
+from modicum.policy.compiler import compile_text
 
 #: Over history, only what one user tells in all of time is limited.
 POLICY = """
@@ -150,7 +150,7 @@ def test_a_release_that_is_too_fine_by_itself_is_said_to_be(
     assert exact.allowed
     assert exact.rounded == ()
     # Now the months between count as read, too.
-    monkeypatch.setattr(cutting, "ARRANGEMENT_MAX", 4)
+    monkeypatch.setattr(partition, "ARRANGEMENT_MAX", 4)
     coarse = decide(Balances(compiled), asked, TODAY)
     assert coarse.blocking == ("once",)
     assert [rho_of(one) for one in coarse.losses] == [Fraction("0.1")] * 2
@@ -170,7 +170,7 @@ def test_a_unit_is_named_once_whoever_was_charged_for_more(
     where = [{"country": "CH", "birth": 1990}, {"country": "FR", "birth": 1992}]
     asked = priced(release("fine", mechanism(where=where)), compiled)
     assert decide(Balances(compiled), asked, TODAY).rounded == ()
-    monkeypatch.setattr(cutting, "ARRANGEMENT_MAX", 2)
+    monkeypatch.setattr(partition, "ARRANGEMENT_MAX", 2)
     coarse = decide(Balances(compiled), asked, TODAY)
     # `once` and `ever` by themselves, and `all` over history, of the unit of `ever`.
     assert sorted(coarse.rounded) == ["user", "user-month"]

@@ -12,8 +12,6 @@ from samples.life import LATER, NOON, recorded
 from samples.small import compiled
 
 from modicum.ledger import Balances, Event, LossChange, State
-from modicum.ledger.following import snapshot
-from modicum.ledger.following.snapshot import Snapshot, read_snapshot, write_snapshot
 from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
@@ -31,6 +29,8 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     RoundOpened,
 )
+from modicum.ledger.replay import snapshot
+from modicum.ledger.replay.snapshot import Snapshot, read_snapshot, write_snapshot
 from modicum.release import EVERYTHING
 
 SHA = "d" * 64

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modicum.ledger import ReleaseStatus, Standing
-from modicum.ledger.state.standings import Standings
+from modicum.ledger.state.release_table import Standings
 
 NEXT = {
     ReleaseStatus.RESERVED: ("STARTED", "VOIDED", "EXPIRED"),

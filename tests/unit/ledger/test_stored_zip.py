@@ -11,7 +11,7 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modicum.ledger.proof.stored_zip import (
+from modicum.ledger.proof.zip_format import (
     MEMBER_BYTES_MAX,
     Directory,
     Member,

@@ -11,12 +11,12 @@ import pytest
 from budget import counted, examples, seed
 from samples.planned import ENGINES, SMALL, numbers, places_of, some_problem
 
-from modicum.planner.allocating.allocators import GREEDY
-from modicum.planner.allocating.problem import Booleans, Integers, Problem
-from modicum.planner.allocating.steady import Steady, fluid, in_dpk_order, uses
-from modicum.planner.allocating.with_numpy import NumpyEngine
-from modicum.planner.simulating.setting import SOLVERS, Setting, prices
-from modicum.planner.simulating.worlds import BlockWorld, OldestBlocks
+from modicum.planner.allocation.greedy import GREEDY
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.problem import Booleans, Integers, Problem
+from modicum.planner.allocation.reserve_price import Steady, fluid, in_dpk_order, uses
+from modicum.planner.simulation.setting import SOLVERS, Setting, prices
+from modicum.planner.simulation.worlds import BlockWorld, OldestBlocks
 from modicum.workloads.cohere import Recipe, cohere
 
 DPF = {

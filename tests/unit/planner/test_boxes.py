@@ -13,7 +13,7 @@ from samples.planned import ENGINES, dpk, integers, numbers, some_cost, some_wei
 
 from modicum.core.errors import Code, InputError, InvariantError
 from modicum.planner import Unlocking
-from modicum.planner.allocating.problem import Integers
+from modicum.planner.allocation.problem import Integers
 from modicum.planner.rounds import boxes as tested
 from modicum.planner.rounds.boxes import (
     Box,
@@ -23,7 +23,7 @@ from modicum.planner.rounds.boxes import (
     spent_in,
 )
 from modicum.planner.rounds.ring import Ranges, RingHistory, ring_problem, spent_on
-from modicum.planner.verifying import verify
+from modicum.planner.verification import verify
 
 SIZES = (5, 3, 2)
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from modicum.accounting import ApproxBudget
-from modicum.accounting.filters.unlocking import AtOnce, Unlocking
+from modicum.accounting.filters.unlock_schedule import AtOnce, Unlocking
 from modicum.core.errors import Code, InputError
-from modicum.planner.allocating.problem import Problem
-from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.problem import Problem
 from modicum.planner.rounds import history
-from modicum.planner.simulating.scenario import Scenario, simulate_ruled
-from modicum.planner.simulating.setting import Setting
-from modicum.planner.simulating.simulation import Run, simulate
-from modicum.policy.compile import compile_text
+from modicum.planner.simulation.scenario import Scenario, simulate_ruled
+from modicum.planner.simulation.setting import Setting
+from modicum.planner.simulation.simulation import Run, simulate
+from modicum.policy.compiler import compile_text
 from modicum.workloads.cohere import Recipe, cohere
 from modicum.workloads.dpolicy import dpolicy
 from modicum.workloads.model import Workload

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from numba import njit
 
-from modicum.planner.allocating.loops.compiling import what_it_says
+from modicum.planner.allocation.loops.jit import what_it_says
 
 INNER = """
-from modicum.planner.allocating.loops.compiling import compiled
+from modicum.planner.allocation.loops.jit import compiled
 
 @compiled
 def inner(number):
@@ -23,7 +23,7 @@ def inner(number):
 """
 
 OUTER = """
-from modicum.planner.allocating.loops.compiling import compiled
+from modicum.planner.allocation.loops.jit import compiled
 from inner_loop import inner
 
 @compiled

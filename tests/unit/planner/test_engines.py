@@ -11,11 +11,11 @@ import pytest
 from samples.planned import ENGINES, dpk, dpk_order, integers, numbers
 
 from modicum.accounting.grid import INFINITE
-from modicum.planner.allocating import engines
-from modicum.planner.allocating.engines import Engine, numba_engine
-from modicum.planner.allocating.loops import knapsacks, segments
-from modicum.planner.allocating.problem import Problem
-from modicum.planner.allocating.with_numba import NumbaEngine
+from modicum.planner.allocation import engine as engines
+from modicum.planner.allocation.engine import Engine, numba_engine
+from modicum.planner.allocation.loops import knapsacks, segments
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.allocation.problem import Problem
 
 EngineOf = Callable[[Problem], Engine]
 

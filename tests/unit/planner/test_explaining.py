@@ -7,9 +7,9 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modicum.planner.allocating.problem import Problem
-from modicum.planner.allocating.with_numpy import NumpyEngine
-from modicum.planner.explaining import why_not
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.problem import Problem
+from modicum.planner.obstacles import why_not
 
 
 def on_one_line(

@@ -22,12 +22,12 @@ from samples.planned import (
 )
 
 from modicum.core.errors import InputError
-from modicum.planner.allocating.guided import guided
-from modicum.planner.allocating.linear import Relaxed, knapsacks, relaxed
-from modicum.planner.allocating.optimal import optimal
-from modicum.planner.allocating.problem import Problem
-from modicum.planner.allocating.with_numba import NumbaEngine
-from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.allocation.lp_greedy import guided
+from modicum.planner.allocation.lp_relaxation import Relaxed, knapsacks, relaxed
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.optimum import optimal
+from modicum.planner.allocation.problem import Problem
 
 CROWDED = Size(
     requests=40, places=9, blocks=3, coordinates=4, runs=2, rows=2, scale=900

@@ -12,13 +12,13 @@ from budget import counted, examples, seed
 from oracle.planning import best_filling
 from samples.planned import integers
 
-from modicum.planner.allocating.knapsack import (
+from modicum.planner.allocation.knapsack import (
     fill_best,
     fill_greedily,
     fill_until_full,
 )
-from modicum.planner.allocating.loops import knapsacks, present
-from modicum.planner.allocating.problem import Integers
+from modicum.planner.allocation.loops import knapsacks, presence
+from modicum.planner.allocation.problem import Integers
 
 pytestmark = pytest.mark.soak
 
@@ -33,11 +33,11 @@ def until_full_in_a_tree(
 ) -> tuple[int, float]:
     """Return the quick bounds, of items that came and went in a tree."""
     moves = integers([*range(0, count, 3), *range(count), *range(0, count, 3)])
-    requests = present.Requests(cost[:, None].copy(), weight, np.arange(count)[None])
-    there = present.nobody_present(requests, present.Moves(moves * 0, moves))
-    present.move_to(0, requests, there)
-    present.bring_up_to_date(requests, there)
-    return present.fill_until_full(there.tree[0], room)
+    requests = presence.Requests(cost[:, None].copy(), weight, np.arange(count)[None])
+    there = presence.nobody_present(requests, presence.Moves(moves * 0, moves))
+    presence.move_to(0, requests, there)
+    presence.bring_up_to_date(requests, there)
+    return presence.fill_until_full(there.tree[0], room)
 
 
 #: As they are, and compiled.

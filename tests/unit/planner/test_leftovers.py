@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from budget import examples
 
-from modicum.accounting.filters.unlocking import Unlocking
-from modicum.planner.allocating.with_numpy import NumpyEngine
-from modicum.planner.simulating.leftovers import Leftovers, left_over
-from modicum.planner.simulating.setting import Setting, prices
-from modicum.planner.simulating.simulation import Run, simulate, tried_in
+from modicum.accounting.filters.unlock_schedule import Unlocking
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.simulation.leftovers import Leftovers, left_over
+from modicum.planner.simulation.setting import Setting, prices
+from modicum.planner.simulation.simulation import Run, simulate, tried_in
 from modicum.workloads.cohere import Recipe, cohere
 from modicum.workloads.model import Workload
 

@@ -9,29 +9,29 @@ import numpy as np
 import pytest
 
 from modicum.accounting import COORDINATES, INFINITE, Loss
-from modicum.accounting.filters.unlocking import Unlocking
+from modicum.accounting.filters.unlock_schedule import Unlocking
 from modicum.accounting.grid import DELTA, EPS, RHO
+from modicum.api.local.plans.why_not import left_out_lines
 from modicum.core.errors import Code, InputError, UsageError
 from modicum.ledger import Balances, RecordedRelease
 from modicum.ledger.log.events import GroupActivated, RoundOpened
-from modicum.ledger.log.recorded import RecordedMechanism
-from modicum.ledger.state.planning import Planning
-from modicum.planner.allocating.problem import Problem
-from modicum.planner.allocating.with_numba import NumbaEngine
-from modicum.planner.allocating.with_numpy import NumpyEngine
-from modicum.planner.on_ledger import refusing
-from modicum.planner.on_ledger.beforehand import Reason
-from modicum.planner.on_ledger.heeding import Means
-from modicum.planner.on_ledger.open_coordinates import open_engine
-from modicum.planner.on_ledger.planned import ON_LEDGER, Planned, plan_round
-from modicum.planner.on_ledger.round_problem import RoundProblem, problem_of
-from modicum.planner.on_ledger.telling import Obstacle, obstacles
+from modicum.ledger.log.recorded_release import RecordedMechanism
+from modicum.ledger.state.rounds import Planning
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.problem import Problem
+from modicum.planner.ledger_round import refusing
+from modicum.planner.ledger_round.beforehand import Reason
+from modicum.planner.ledger_round.cancellation import Means
+from modicum.planner.ledger_round.coordinates import open_engine
+from modicum.planner.ledger_round.denial_reasons import Obstacle, obstacles
+from modicum.planner.ledger_round.plan import ON_LEDGER, Planned, plan_round
+from modicum.planner.ledger_round.problem import RoundProblem, problem_of
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_policy, compile_text
+from modicum.policy.compiler import compile_policy, compile_text
 from modicum.policy.model import Retired, RotationRule
 from modicum.release import Part
 from modicum.release.parts import Span
-from modicum.workspace.planning.why_not import left_out_lines
 
 ONE = 10**12
 

@@ -23,13 +23,13 @@ from samples.planned import (
 )
 
 from modicum.core.errors import InputError
-from modicum.planner.allocating import optimal as searching
-from modicum.planner.allocating.guided import guided
-from modicum.planner.allocating.highs import Answer, Effort, Program, solve
-from modicum.planner.allocating.optimal import Optimum, optimal
-from modicum.planner.allocating.problem import Booleans, Numbers, Problem
-from modicum.planner.allocating.with_numba import NumbaEngine
-from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.allocation import optimum as searching
+from modicum.planner.allocation.highs import Answer, Effort, Program, solve
+from modicum.planner.allocation.lp_greedy import guided
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.optimum import Optimum, optimal
+from modicum.planner.allocation.problem import Booleans, Numbers, Problem
 
 #: More requests than rows let pass, so that there is something to choose.
 CROWDED = Size(requests=9, places=4, blocks=2, coordinates=3, runs=2, rows=2, scale=900)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from samples.planned import integers
 
-from modicum.planner.allocating.narrowing import Narrowed, narrowed
-from modicum.planner.allocating.problem import Problem
-from modicum.planner.allocating.switches import simpler
-from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.allocation.disjunctions import simpler
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.problem import Problem
+from modicum.planner.allocation.problem_reduction import Narrowed, narrowed
 
 
 def found(

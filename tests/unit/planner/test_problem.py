@@ -12,7 +12,7 @@ from samples.planned import SMALL, integers, some_problem
 
 from modicum.accounting.grid import INFINITE
 from modicum.core.errors import InvariantError
-from modicum.planner.allocating.problem import Problem
+from modicum.planner.allocation.problem import Problem
 
 
 def arrays(**changed: Any) -> dict[str, Any]:

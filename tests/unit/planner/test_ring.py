@@ -11,7 +11,7 @@ from samples.planned import integers, places_of
 
 from modicum.accounting.grid import INFINITE
 from modicum.core.errors import InvariantError
-from modicum.planner.allocating.problem import Integers
+from modicum.planner.allocation.problem import Integers
 from modicum.planner.rounds.ring import (
     Ranges,
     RingHistory,

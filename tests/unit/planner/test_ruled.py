@@ -11,13 +11,13 @@ import pytest
 from budget import examples, seed
 
 from modicum.core.errors import InputError, InvariantError
-from modicum.planner.allocating.allocators import GREEDY
-from modicum.planner.allocating.problem import Integers, Problem
-from modicum.planner.allocating.with_numpy import NumpyEngine
-from modicum.planner.rounds.long_line import Asks, Charged, asked_of, charged_by
+from modicum.planner.allocation.greedy import GREEDY
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.problem import Integers, Problem
+from modicum.planner.rounds.line_accounts import Asks, Charged, asked_of, charged_by
 from modicum.planner.rounds.periods import ALWAYS, Slots, Tracked
 from modicum.planner.rounds.ring import Ranges
-from modicum.planner.rounds.ruled import (
+from modicum.planner.rounds.rule_problem import (
     NEVER,
     Accounts,
     Batch,

@@ -16,27 +16,27 @@ from modicum.accounting import (
     ApproxBudget,
     Total,
 )
-from modicum.accounting.filters.budget_filters import figure
-from modicum.accounting.filters.published import PUBLISHED_ORDERS, mironov_epsilon
+from modicum.accounting.filters.budget import figure
+from modicum.accounting.filters.prototype import PUBLISHED_ORDERS, mironov_epsilon
 from modicum.accounting.grid import COORDINATES, order_index
 from modicum.core.document import from_python
 from modicum.core.errors import InputError, InvariantError
-from modicum.ledger.deciding.matching import Matching
-from modicum.ledger.log.recorded import record_release
-from modicum.planner.allocating.with_numba import NumbaEngine
-from modicum.planner.simulating.labeled import labels_of, matching
-from modicum.planner.simulating.metering import STEPS, Meter
-from modicum.planner.simulating.scenario import (
+from modicum.ledger.decision.rule_matching import Matching
+from modicum.ledger.log.recorded_release import record_release
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.simulation.labels import labels_of, matching
+from modicum.planner.simulation.loss_meter import STEPS, Meter
+from modicum.planner.simulation.scenario import (
     RuledWorld,
     Scenario,
     filtered,
     simulate_ruled,
 )
-from modicum.planner.simulating.setting import Setting
-from modicum.planner.simulating.simulation import simulate
+from modicum.planner.simulation.setting import Setting
+from modicum.planner.simulation.simulation import simulate
 from modicum.policy import CompiledPolicy
 from modicum.policy.budget_maps import apply_map
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.release import parse_release, price
 from modicum.workloads.cohere import Recipe, cohere
 from modicum.workloads.dpolicy import SCENARIOS, dpolicy

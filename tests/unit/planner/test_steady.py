@@ -12,9 +12,11 @@ from budget import examples, seed
 from oracle.planning import violations
 from samples.planned import LARGE, SMALL, dpk, numbers, some_problem, world_of
 
-from modicum.accounting.filters.unlocking import AtOnce, Schedule, Unlocking
-from modicum.planner.allocating.problem import Problem
-from modicum.planner.allocating.steady import (
+from modicum.accounting.filters.unlock_schedule import AtOnce, Schedule, Unlocking
+from modicum.planner.allocation.numba_kernel import NumbaEngine
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.problem import Problem
+from modicum.planner.allocation.reserve_price import (
     RESERVE,
     Steady,
     beyond_price,
@@ -22,8 +24,6 @@ from modicum.planner.allocating.steady import (
     reserve_under,
     uses,
 )
-from modicum.planner.allocating.with_numba import NumbaEngine
-from modicum.planner.allocating.with_numpy import NumpyEngine
 
 
 def drawn(name: str, count: int) -> list[Problem]:

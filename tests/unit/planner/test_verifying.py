@@ -9,8 +9,8 @@ import pytest
 from samples.planned import integers
 
 from modicum.accounting.grid import INFINITE
-from modicum.planner.allocating.problem import Problem
-from modicum.planner.verifying import (
+from modicum.planner.allocation.problem import Problem
+from modicum.planner.verification import (
     TOLD_MAX,
     AcceptedTwice,
     NoRequest,

@@ -10,8 +10,8 @@ from oracle import policy as oracle
 from modicum.core.document import Kind, Scalar, from_python
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.yaml_reader import read_document
-from modicum.policy.cel.lowering import CHARACTERS_MAX, NESTING_MAX, parse_predicate
-from modicum.policy.compile import compile_text
+from modicum.policy.cel.compiler import CHARACTERS_MAX, NESTING_MAX, parse_predicate
+from modicum.policy.compiler import compile_text
 from modicum.policy.implication.search import simplified
 from modicum.policy.predicates import (
     Any,

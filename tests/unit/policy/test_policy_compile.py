@@ -19,7 +19,7 @@ from modicum.accounting import (
 )
 from modicum.core.errors import Code, InputError
 from modicum.policy import CompiledPolicy, Rule, rule_numbers
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.policy.predicates import Facts, Scope
 from modicum.policy.rule_numbers import RULES_MAX
 from modicum.policy.rules import BaseRule, Stage

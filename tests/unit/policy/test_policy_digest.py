@@ -10,7 +10,7 @@ import pytest
 import modicum
 from modicum.core.errors import InputError
 from modicum.core.yaml_reader import read_document
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.policy.document.canonical_form import formatted
 
 POLICY = """\
@@ -56,7 +56,7 @@ def test_the_digest_is_the_hash_of_the_canonical_text() -> None:
 @pytest.mark.spec("POL-6")
 def test_the_digests_that_stand_in_ledgers_stay() -> None:
     """A change here makes every ledger that holds a policy unreadable."""
-    example = Path(modicum.__file__).parent / "shell/examples/acme-health/policy.yaml"
+    example = Path(modicum.__file__).parent / "ops/examples/acme-health/policy.yaml"
     assert digest(example.read_text()) == (
         "b0eaf0bdfd8ec1bf4094a96c60aa3d93a2eda46e2ed105f840375cf933666dda"
     )

@@ -15,12 +15,12 @@ from ruamel.yaml import YAML
 import modicum
 from modicum.accounting import ApproxBudget, Budget, ZcdpBudget
 from modicum.core.document import from_python
-from modicum.ledger.deciding.balances import facts_of
-from modicum.ledger.log.recorded import record_release
+from modicum.ledger.decision.balances import facts_of
+from modicum.ledger.log.recorded_release import record_release
 from modicum.policy import CompiledPolicy
 from modicum.release import parse_release, price
 
-FOLDER = Path(modicum.__file__).parent / "shell" / "examples" / "acme-health"
+FOLDER = Path(modicum.__file__).parent / "ops" / "examples" / "acme-health"
 
 
 @lru_cache

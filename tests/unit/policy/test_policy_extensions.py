@@ -6,8 +6,8 @@ import pytest
 
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
-from modicum.policy.cel.lowering import parse_predicate
-from modicum.policy.compile import compile_text
+from modicum.policy.cel.compiler import parse_predicate
+from modicum.policy.compiler import compile_text
 from modicum.policy.predicates import Facts, Scope, holds
 
 POLICY = """\

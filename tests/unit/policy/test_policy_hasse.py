@@ -17,8 +17,6 @@ from samples.small import POLICY, compiled
 
 from modicum.core.errors import Code, InputError
 from modicum.policy import CompiledPolicy
-from modicum.policy.about_nothing import AboutNothing
-from modicum.policy.hasse.choice import centers, chosen_rules, related
 from modicum.policy.hasse.diagram import (
     COMPARED_MAX,
     NODES_MAX,
@@ -31,11 +29,13 @@ from modicum.policy.hasse.diagram import (
     rules_of,
     summary,
 )
-from modicum.policy.hasse.drawing import to_dot, to_svg
+from modicum.policy.hasse.export import to_dot, to_svg
 from modicum.policy.hasse.layout import Box, laid_out
+from modicum.policy.hasse.node_selection import centers, chosen_rules, related
 from modicum.policy.predicates import Facts, Predicate, Scope, holds
 from modicum.policy.pruning.logic import Logic
 from modicum.policy.rules import Stage
+from modicum.policy.vacuous_rules import AboutNothing
 
 # --- the oracle: a rule is the set of mechanisms it is about --------------------
 

@@ -15,8 +15,9 @@ from modicum.core.canonical import digest
 from modicum.core.document import Node, to_plain
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
+from modicum.ops.files.documents import lay_out_policy, load_policy
 from modicum.policy import parse_policy
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.policy.document.canonical_form import formatted
 from modicum.policy.document.include import (
     DEPTH_MAX,
@@ -25,7 +26,6 @@ from modicum.policy.document.include import (
     merged,
     refuse_include,
 )
-from modicum.shell.files import lay_out_policy, load_policy
 
 ROOT = """\
 # the whole policy

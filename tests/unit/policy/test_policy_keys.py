@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 
 Path: TypeAlias = "tuple[str | int, ...]"
 

@@ -458,7 +458,7 @@ def test_a_thousand_contexts_take_no_thousand_searches() -> None:
         return counterexample(*question)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("modicum.policy.lint.label_defaults.counterexample", counted)
+        patched.setattr("modicum.policy.lint.errors.counterexample", counted)
         found = compiled(text)
         assert len(found.rules) == 3**8
         assert refused(text) == []

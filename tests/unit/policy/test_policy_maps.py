@@ -15,7 +15,7 @@ from modicum.accounting import (
     Unlimited,
     ZcdpBudget,
 )
-from modicum.accounting.budget_reading import limit_delta, read_measured
+from modicum.accounting.budget_format import limit_delta, read_measured
 from modicum.core.document import Kind, Node, Scalar
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document

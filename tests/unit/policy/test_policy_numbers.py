@@ -12,7 +12,7 @@ import pytest
 import modicum as mo
 from modicum.accounting import ApproxBudget, Budget, PureBudget, ZcdpBudget
 from modicum.core.errors import Code, InputError
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 
 TINY = Fraction(1, 10**7)
 

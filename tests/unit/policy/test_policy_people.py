@@ -7,7 +7,7 @@ from samples.small import POLICY, compiled
 
 from modicum.core.errors import Code, InputError
 from modicum.policy.cell_words import cells_of
-from modicum.policy.changes.declared import declared_differences
+from modicum.policy.changes.declarations import declared_differences
 from modicum.policy.changes.differences import Verdict
 from modicum.policy.past_populations import population_of
 from modicum.release import Population

@@ -34,8 +34,8 @@ from modicum.policy.predicates import (
 )
 from modicum.policy.pruning.lists import Integers, grouped
 from modicum.policy.pruning.logic import Logic
-from modicum.policy.pruning.pruned import prune, prune_alone
 from modicum.policy.pruning.readers import Readers
+from modicum.policy.pruning.result import prune, prune_alone
 from modicum.policy.pruning.roots import roots
 from modicum.policy.rules import BaseRule, RuleSet, Stage
 from modicum.release import Vocabulary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.policy.pruning import logic
 
 HEAD = """

@@ -20,18 +20,18 @@ from typer.testing import CliRunner
 from modicum.cli.main import app
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, to_plain
 from modicum.core.errors import Code, InputError
-from modicum.core.exact import parse_number
+from modicum.core.rationals import parse_number
 from modicum.core.yaml_reader import read_document
+from modicum.ops.files.documents import load_policy, load_release, releases_of
 from modicum.policy import parse_policy
-from modicum.policy.document.shapes import POLICY
-from modicum.policy.json_schema.of_policy import policy_schema
-from modicum.policy.json_schema.of_release import release_schema
+from modicum.policy.document.layout import POLICY
+from modicum.policy.json_schema.policy import policy_schema
+from modicum.policy.json_schema.release import release_schema
 from modicum.release import parse_release
-from modicum.shell.files import load_policy, load_release, releases_of
 
 ROOT = Path(__file__).parents[3]
 GALLERY = ROOT / "tests" / "golden" / "errors"
-EXAMPLE = ROOT / "src" / "modicum" / "shell" / "examples" / "acme-health"
+EXAMPLE = ROOT / "src" / "modicum" / "ops" / "examples" / "acme-health"
 
 #: Mistakes in how a file is built, which a schema should see.
 STRUCTURAL = {

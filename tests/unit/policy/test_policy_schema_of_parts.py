@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from modicum.core.document import from_python
 from modicum.core.errors import InputError
-from modicum.policy.json_schema.of_release import release_schema
+from modicum.policy.json_schema.release import release_schema
 from modicum.release import Partition, Population, Unit, Vocabulary, parse_release
 
 WORDS = Vocabulary(

@@ -14,19 +14,19 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from samples import divided
 from samples.small import POLICY, compiled
 
-from modicum.accounting.filters.unlocking import ROUNDS_MAX, Unlocking
+from modicum.accounting.filters.unlock_schedule import ROUNDS_MAX, Unlocking
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger.cells.axes import space_of
+from modicum.ops.files.documents import load_policy
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, Verdict, differences
 from modicum.policy.document.canonical_form import reformatted
-from modicum.policy.json_schema.of_policy import policy_schema
+from modicum.policy.json_schema.policy import policy_schema
 from modicum.policy.model import Retired, RotationRule
 from modicum.policy.rule_lookup import Place
 from modicum.policy.rule_profile import RuleProfile, rule_profiles
 from modicum.policy.rules import Stage
 from modicum.policy.user_groups import grouped_through
-from modicum.shell.files import load_policy
 
 GROUPED = POLICY + "population: {groups: {immutable: [user]}}\n"
 DAYS = (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.yaml_reader import read_document
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.policy.declarations.units import UNITS_MAX, read_relation, read_units
 from modicum.release import Relation, Unit, larger
 from modicum.release.units import PERIODS, RELATIONS, nests, touches

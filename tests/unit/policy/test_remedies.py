@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from modicum.core.document import from_python
 from modicum.core.errors import InputError, Problem
-from modicum.policy.cel.lowering import parse_predicate
-from modicum.policy.compile import CompiledPolicy, compile_text
+from modicum.policy.cel.compiler import parse_predicate
+from modicum.policy.compiler import CompiledPolicy, compile_text
 from modicum.policy.implication.search import simplified
 
 #: A policy in which every line has a chance to be written wrongly.

@@ -16,7 +16,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Verdict, differences
 from modicum.policy.document.canonical_form import reformatted
-from modicum.policy.json_schema.of_policy import policy_schema
+from modicum.policy.json_schema.policy import policy_schema
 from modicum.policy.rule_lookup import Place
 from modicum.policy.rule_profile import rule_profiles
 from modicum.policy.rules import Stage

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from modicum.core.errors import UsageError
 from modicum.query import answer_forms
 from modicum.query.answer_forms import HTML_ROWS_MAX, float_at
-from modicum.query.answers import Answers, Estimate, Row
+from modicum.query.results import Answers, Estimate, Row
 
 NUMBERS = st.fractions() | st.integers(-(10**400), 10**400).map(Fraction)
 

@@ -15,13 +15,13 @@ from oracle.noise_laws import drawn
 from samples.declared import TABLES
 
 from modicum.query.aggregates import statistics_of
-from modicum.query.answers import Answers, Estimate, answers_of
-from modicum.query.asking import Asked, Noise
+from modicum.query.compiler import Line, Lowered
 from modicum.query.expected import Expected, errors_of
 from modicum.query.intervals import width
-from modicum.query.lowering import Line, Lowered
-from modicum.query.parsing import parse_query
-from modicum.query.selection import Selection
+from modicum.query.key_selection import Selection
+from modicum.query.parser import parse_query
+from modicum.query.request import Asked, Noise
+from modicum.query.results import Answers, Estimate, answers_of
 from modicum.query.statistics import ExactPlan, KeyValue, Statistic
 from modicum.query.tree import nodes_of
 from modicum.release.parts import EVERYTHING

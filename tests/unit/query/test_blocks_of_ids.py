@@ -13,12 +13,12 @@ from oracle.blocks import block_of
 from samples.spark import spark_or_skip
 
 from modicum.core.document import from_python
-from modicum.policy.compile import compile_text
-from modicum.query.document import QueryFile, read_query_file
-from modicum.query.read_tables import read_tables
+from modicum.engines.duckdb_engine import DuckdbEngine
+from modicum.engines.spark_engine import SparkEngine
+from modicum.policy.compiler import compile_text
+from modicum.query.query_file import QueryFile, read_query_file
 from modicum.query.statistics import Block, Exact, Secrets
-from modicum.shell.engines.duckdb_engine import DuckdbEngine
-from modicum.shell.engines.spark_engine import SparkEngine
+from modicum.query.table_format import read_tables
 
 POLICY = """\
 modicum: policy/v1

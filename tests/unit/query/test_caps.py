@@ -10,9 +10,9 @@ import pytest
 from samples import asked
 
 from modicum.core.errors import Code, InputError
-from modicum.query.document import QueryFile
+from modicum.engines.duckdb_engine import DuckdbEngine
+from modicum.query.query_file import QueryFile
 from modicum.query.statistics import Secrets
-from modicum.shell.engines.duckdb_engine import DuckdbEngine
 
 READERS = """\
   readers:

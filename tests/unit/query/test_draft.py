@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
-from modicum.query.draft import draft_table, draft_text
-from modicum.query.read_tables import read_tables
+from modicum.query.table_format import read_tables
 from modicum.query.tables import TYPES, Column
+from modicum.query.tables_draft import draft_table, draft_text
 from modicum.release.population import Partition, Population
 from modicum.release.units import Unit
 from modicum.release.vocabulary import Vocabulary

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from samples import asked
 from samples.declared import TABLES
 
-from modicum.query.bounding import UNBOUNDED, Moves
+from modicum.query.contribution_bounds import UNBOUNDED, Moves
 from modicum.query.groups import (
     GROUPS_MAX,
     Grouping,

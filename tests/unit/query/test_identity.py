@@ -8,9 +8,9 @@ import pytest
 
 from modicum.core.document import Entries
 from modicum.core.errors import InputError
-from modicum.release.parse import parse_release
-from modicum.shell.files import load_policy
-from modicum.shell.query_files import load_query
+from modicum.ops.files.documents import load_policy
+from modicum.ops.files.queries import load_query
+from modicum.release.parser import parse_release
 
 POLICY = """
 modicum: policy/v1

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.noise_laws import of_sum, outside
 
-from modicum.query.asking import Noise
 from modicum.query.intervals import beyond, width, width_of_sum
+from modicum.query.request import Noise
 
 ERRORS = [Fraction(1, n) for n in (2, 4, 10, 20, 100, 1000, 10**6)]
 NOISES: list[Noise] = ["gaussian", "laplace"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from modicum.core.errors import InputError
-from modicum.query.document import QueryFile
-from modicum.shell.query_files import load_query
+from modicum.ops.files.queries import load_query
+from modicum.query.query_file import QueryFile
 
 UNITS = """
   user: {id: user_id}

@@ -10,9 +10,9 @@ import pytest
 from samples import asked
 
 from modicum.core.errors import Code, InputError
-from modicum.core.exact import LOSS_UNIT
-from modicum.query.document import QueryFile
-from modicum.query.telling import computed, derivation
+from modicum.core.rationals import LOSS_UNIT
+from modicum.query.explanation import computed, derivation
+from modicum.query.query_file import QueryFile
 from modicum.release import parse_release, price
 
 VOCABULARY = asked.compiled().policy.vocabulary

@@ -22,7 +22,7 @@ from modicum.query.model import (
     Not,
     Query,
 )
-from modicum.query.parsing import parse_query
+from modicum.query.parser import parse_query
 from modicum.query.tables import Column, Table, Tables
 
 COUNT = Aggregate("count", "count")

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.noise_laws import drawn
 
-from modicum.query.asking import Noise
 from modicum.query.quantiles import Quantile, Tree, tree_of
+from modicum.query.request import Noise
 from modicum.query.statistics import KeyValue, Statistic
 
 BINS = Statistic("q", "histogram", low=-5, high=25, bin=2)  # 16 bins, 4 levels.

@@ -13,8 +13,8 @@ from samples import asked
 from modicum.cli.query_text import release_text
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
-from modicum.query.document import tables_named
-from modicum.shell.query_files import load_query
+from modicum.ops.files.queries import load_query
+from modicum.query.query_file import tables_named
 
 VOCABULARY = asked.compiled().policy.vocabulary
 TEXT = """\

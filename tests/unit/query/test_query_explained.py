@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from samples import asked
 
-from modicum.core.exact import brief
+from modicum.core.rationals import brief
 from modicum.query.expected import errors_of
-from modicum.query.telling import computed, derivation
+from modicum.query.explanation import computed, derivation
 
 CANARY = "canary-5309"
 SQL = (

@@ -17,7 +17,7 @@ import pytest
 from samples.declared import TABLES
 
 from modicum.core.errors import Code, InputError
-from modicum.query.parsing import parse_query
+from modicum.query.parser import parse_query
 
 GALLERY = Path(__file__).parents[2] / "golden" / "queries" / "refused.txt"
 REGENERATE = bool(os.environ.get("MODICUM_REGENERATE"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from samples import asked
 
-from modicum.query.remarks import remarks
+from modicum.query.hints import remarks
 
 POLICY = asked.POLICY.replace(
     "policies:",

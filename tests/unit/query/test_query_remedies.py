@@ -13,8 +13,8 @@ from samples import asked
 from samples.declared import TABLES, with_table
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.query.parsing import parse_query
-from modicum.shell.query_files import load_query
+from modicum.ops.files.queries import load_query
+from modicum.query.parser import parse_query
 
 ALL = "SELECT COUNT(*) FROM views WHERE "
 #: What is refused, the remedy, its `column`, what is written.

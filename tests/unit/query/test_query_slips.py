@@ -9,12 +9,12 @@ import pytest
 from samples import asked
 
 from modicum.accounting.budgets import ApproxBudget
-from modicum.accounting.kinds.calibration import meets
+from modicum.accounting.calibration import meets
 from modicum.accounting.mechanisms import declared_zcdp
+from modicum.api.local.evaluation import price_release
 from modicum.core.errors import Code, InputError, Problem
-from modicum.query.read_asked import QUERY_KEYS
-from modicum.shell.query_files import load_query
-from modicum.workspace.answers import price_release
+from modicum.ops.files.queries import load_query
+from modicum.query.request_format import QUERY_KEYS
 
 QUERY = """\
 release: views

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import asked
 
+from modicum.query.hints import remarks
 from modicum.query.model import (
     AllOf,
     ColumnRef,
@@ -17,7 +18,6 @@ from modicum.query.model import (
     IsNull,
     Not,
 )
-from modicum.query.remarks import remarks
 from modicum.query.unfulfilled import contradicted
 
 A, B = ColumnRef("t", "a"), ColumnRef("t", "b")

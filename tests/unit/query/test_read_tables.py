@@ -8,7 +8,7 @@ import pytest
 
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
-from modicum.query.read_tables import read_tables
+from modicum.query.table_format import read_tables
 from modicum.query.tables import Column, Table, Tables
 from modicum.release.population import Partition, Population
 from modicum.release.units import Unit

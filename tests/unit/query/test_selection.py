@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from samples import asked
 
 from modicum.core.errors import Code, InputError
-from modicum.query.selection import Selection, tail
+from modicum.query.key_selection import Selection, tail
 
 DELTA = Fraction("1e-7")
 

@@ -14,8 +14,8 @@ from samples import asked
 from modicum.core.document import Entries, Scalar, from_python
 from modicum.core.errors import InputError, Mark
 from modicum.core.yaml_reader import read_document
+from modicum.ops.files.queries import load_query
 from modicum.query.sql_places import SqlPlaces
-from modicum.shell.query_files import load_query
 
 WORDS = ["SELECT", "page,", "x", "(a)", "<>", "COUNT(*)", "_b", "'it'", "a=1"]
 PLAIN = [one for one in WORDS if one[0] not in "<'("]

@@ -28,9 +28,9 @@ from modicum.release import (
     parse_release,
     price,
 )
-from modicum.release import described as described_module
-from modicum.release.described import PriceList, Unfamiliar, derivations
-from modicum.release.kinds import KINDS, PLANNED_KINDS
+from modicum.release import stored_description as described_module
+from modicum.release.mechanism_kinds import KINDS, PLANNED_KINDS
+from modicum.release.stored_description import PriceList, Unfamiliar, derivations
 
 Written: TypeAlias = dict[str, Any]
 
@@ -361,7 +361,7 @@ def test_equal_ones_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
         asked_for.append(args)
         return price(*args)
 
-    monkeypatch.setattr("modicum.release.described.price", counted)
+    monkeypatch.setattr("modicum.release.stored_description.price", counted)
     monkeypatch.setattr(described_module, "_PRICES_MAX", 3)
     prices = PriceList(ALONE)
     for sigma in (5, 6, 5, 7, 6):

@@ -9,11 +9,11 @@ import pytest
 from samples import audited
 from samples.small import compiled
 
+from modicum.api.local.evaluation import price_release
 from modicum.core.errors import Code, InputError
 from modicum.ledger.log.events import ReleaseReserved
-from modicum.ledger.log.recorded import RecordedRelease
+from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.proof.consistency import contradiction
-from modicum.workspace.answers import price_release
 
 POLICY = compiled(audited.ASKING)
 

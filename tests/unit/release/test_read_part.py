@@ -27,6 +27,7 @@ from modicum.release import (
     content_digest,
     parse_release,
 )
+from modicum.release.part_parser import GROUP_MAX, LISTED_MAX
 from modicum.release.parts import (
     FIRST_DAY,
     LAST_DAY,
@@ -34,7 +35,6 @@ from modicum.release.parts import (
     part_to_plain,
 )
 from modicum.release.read_part import BOXES_MAX
-from modicum.release.read_spans import GROUP_MAX, LISTED_MAX
 
 UNITS = {
     "user": Unit("user", "user_id"),

@@ -20,7 +20,7 @@ from modicum.accounting import INFINITE
 from modicum.accounting.grid import EPS, MU2, RHO, order_index
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import LOSS_UNIT
+from modicum.core.rationals import LOSS_UNIT
 from modicum.core.yaml_reader import read_document
 from modicum.release import (
     PricedMechanism,
@@ -32,13 +32,13 @@ from modicum.release import (
     price,
     read_and_price,
 )
-from modicum.release.described import PriceList
 from modicum.release.sampling import (
     Sampling,
     sampling_from_plain,
     sampling_to_plain,
     words_of,
 )
+from modicum.release.stored_description import PriceList
 
 GAUSSIAN: dict[str, Any] = {
     "mechanism": "gaussian",

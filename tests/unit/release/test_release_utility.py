@@ -16,9 +16,9 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 import modicum as mo
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError
-from modicum.core.exact import number_text
+from modicum.core.rationals import number_text
 from modicum.core.yaml_reader import read_document
-from modicum.policy.json_schema.of_release import release_schema
+from modicum.policy.json_schema.release import release_schema
 from modicum.release import (
     Label,
     Vocabulary,

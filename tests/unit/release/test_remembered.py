@@ -33,10 +33,10 @@ from modicum.release import (
     content_digest,
     parse_release,
     price,
+    price_cache,
     read_and_price,
-    remembered,
 )
-from modicum.release.memory import Memory
+from modicum.release.memo import Memory
 from modicum.release.model import Mechanism, to_plain
 from modicum.release.parts import Part, part_written
 
@@ -345,7 +345,7 @@ def test_what_changes_while_it_is_read_is_known_by_what_was_read(
 
     with monkeypatch.context() as patched:
         own = SimpleNamespace(dumps=dumped, loads=marshal.loads)
-        patched.setattr(remembered, "marshal", own)
+        patched.setattr(price_cache, "marshal", own)
         found = read_and_price(changing, vocabulary)
     assert found == slowly(before, vocabulary)
     for one in (before, after, {**before, "where": {"country": "DE"}}):

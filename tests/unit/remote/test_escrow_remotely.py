@@ -24,25 +24,25 @@ from samples.remote import BEFORE, answering
 from samples.small import NOON
 
 import modicum as mo
+from modicum.api.local import Workspace
+from modicum.api.local.escrow.actions import EscrowOffice
+from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.escrow.execution import Tools
+from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.run import NoNoise
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import ALL, Grants
+from modicum.client.escrow import RemoteEscrow
+from modicum.client.workspace import RemoteWorkspace
 from modicum.core.errors import AccessError, Code, ConflictError, ModicumError
 from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program, Range
+from modicum.integrations.loader import Adapters
 from modicum.ledger.log.contracts import Version
-from modicum.policy.compile import compile_text
-from modicum.remote.escrow import RemoteEscrow
-from modicum.remote.workspace import RemoteWorkspace
-from modicum.server.equipment import Equipment
-from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
-from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.carrying_out import NoNoise
-from modicum.workspace.escrowing.data_kept import Declared, Owned
-from modicum.workspace.escrowing.office import EscrowOffice
-from modicum.workspace.escrowing.runs import Tools
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import ALL, Grants
+from modicum.policy.compiler import compile_text
+from modicum.server.resources import Equipment
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 EVERY = frozenset({ALL})
 PEOPLE: Mapping[str, Grants] = {

@@ -16,16 +16,16 @@ from samples.remote import BEFORE, answering
 from samples.small import POLICY, counts
 
 import modicum as mo
-from modicum.remote.escrow import RemoteEscrow
-from modicum.remote.governing import RemoteGovernance
-from modicum.remote.rounds import RemoteRounds
-from modicum.remote.view import RemoteView
-from modicum.remote.workspace import RemoteWorkspace
-from modicum.workspace import Workspace
-from modicum.workspace.escrowing.office import EscrowOffice
-from modicum.workspace.governing.governing import Governance
-from modicum.workspace.ledger_view import LedgerView
-from modicum.workspace.planning.verbs import Rounds
+from modicum.api.local import Workspace
+from modicum.api.local.escrow.actions import EscrowOffice
+from modicum.api.local.governance.governing import Governance
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.plans.actions import Rounds
+from modicum.client.actions import RemoteGovernance
+from modicum.client.escrow import RemoteEscrow
+from modicum.client.plan_actions import RemoteRounds
+from modicum.client.view import RemoteView
+from modicum.client.workspace import RemoteWorkspace
 
 #: Each kind of object that a workspace hands out, and what stands for it over HTTP.
 PAIRS: list[tuple[type, type]] = [

@@ -15,15 +15,15 @@ from samples.remote import BEFORE, Cutter, answering
 from samples.small import POLICY, counts
 
 import modicum as mo
+from modicum.api.local import Workspace
+from modicum.client import retry_connection
+from modicum.client.workspace import RemoteWorkspace
 from modicum.core.ed25519 import verify_signature
 from modicum.ledger import event_of
 from modicum.ledger.log.approval_statement import statement_bytes
 from modicum.ledger.log.events import ApprovalGiven, event_name
-from modicum.policy.compile import compile_text
-from modicum.remote import connection
-from modicum.remote.workspace import RemoteWorkspace
-from modicum.shell.proofs.keys import SigningKey, make_key
-from modicum.workspace import Workspace
+from modicum.policy.compiler import compile_text
+from modicum.storage.proofs.signing_keys import SigningKey, make_key
 
 ASKING = (
     POLICY
@@ -67,7 +67,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(connection, "WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry_connection, "WAIT_SECONDS", 0.001)
     key = make_key(tmp_path / "olga.pem")
     policy = tmp_path / "policy.yaml"
     policy.write_text(f"{ASKING}keys: {{olga: {key.public.hex()}}}\n")
@@ -247,7 +247,7 @@ def test_a_plan_is_committed_once(world: World, tmp_path: Path) -> None:
 
 def test_who_never_hears_is_told_that_nobody_knows(world: World) -> None:
     world.cutter.only = b"idempotency-key"
-    world.cutter.plan = ["after"] * connection.ATTEMPTS_MAX
+    world.cutter.plan = ["after"] * retry_connection.ATTEMPTS_MAX
     with pytest.raises(mo.UnavailableError) as caught:
         world.of("petra").rounds.open(unlocked={"user": Fraction(1, 2)})
     problem = caught.value.problems[0]

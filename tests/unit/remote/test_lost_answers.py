@@ -16,12 +16,12 @@ from samples.remote import BEFORE, Cutter, answering, saying
 from samples.small import POLICY, counts
 
 import modicum as mo
+from modicum.api.local import Workspace
+from modicum.client import retry_connection
+from modicum.client.workspace import RemoteWorkspace
 from modicum.ledger import event_of
 from modicum.ledger.log.events import event_name
-from modicum.remote import connection
-from modicum.remote.workspace import RemoteWorkspace
-from modicum.server.limits import Rates
-from modicum.workspace import Workspace
+from modicum.server.rate_limits import Rates
 
 CUTS = ("before", "half", "after", "torn")
 
@@ -51,8 +51,8 @@ class Cut:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "WAIT_SECONDS", 0.001)
-    monkeypatch.setattr(connection, "WAIT_SECONDS_MAX", 0.01)
+    monkeypatch.setattr(retry_connection, "WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry_connection, "WAIT_SECONDS_MAX", 0.01)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -114,15 +114,17 @@ def test_a_past_release_over_the_limit_is_recorded_once(cut: Cut) -> None:
 def test_what_was_decided_counts_where_the_ledger_moved_on(
     cut: Cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = connection.Connection.ask
+    ask = retry_connection.Connection.ask
 
-    def moved_on(self: connection.Connection, request: connection.Request[Any]) -> Any:
+    def moved_on(
+        self: retry_connection.Connection, request: retry_connection.Request[Any]
+    ) -> Any:
         told = ask(self, request)
         if request.path.endswith(":check"):
             told.update(decision="deny", blocking=["all"], over_limit=["all"])
         return told
 
-    monkeypatch.setattr(connection.Connection, "ask", moved_on)
+    monkeypatch.setattr(retry_connection.Connection, "ask", moved_on)
     cut.cutter.plan = ["after"]
     found = cut.there.submit(counts("r-1"))
     assert (found.allowed, found.status, found.retry) == (True, "reserved", False)
@@ -132,14 +134,14 @@ def test_what_was_decided_counts_where_the_ledger_moved_on(
 
 @pytest.mark.parametrize("how", CUTS)
 def test_who_never_hears_is_told_that_nobody_knows(cut: Cut, how: str) -> None:
-    cut.cutter.plan = [how] * connection.ATTEMPTS_MAX
+    cut.cutter.plan = [how] * retry_connection.ATTEMPTS_MAX
     with pytest.raises(mo.UnavailableError) as caught:
         cut.there.submit(counts("lost"))
     problem = caught.value.problems[0]
     assert problem.code.value == "MOD842"
     assert "nobody knows whether it has reserved" in problem.notes[1]
     assert "the same id" in problem.help
-    assert len(cut.keys()) == connection.ATTEMPTS_MAX
+    assert len(cut.keys()) == retry_connection.ATTEMPTS_MAX
     assert len(set(cut.keys())) == 1
     reserved = int(how in {"after", "torn"})
     assert cut.written()["release-reserved"] == reserved
@@ -154,7 +156,7 @@ def test_what_only_looks_is_asked_again_without_a_key(cut: Cut) -> None:
     cut.cutter.plan = ["before", "torn"]
     assert cut.there.check(counts("looked")).allowed
     assert cut.keys() == []
-    cut.cutter.plan = ["after"] * connection.ATTEMPTS_MAX
+    cut.cutter.plan = ["after"] * retry_connection.ATTEMPTS_MAX
     with pytest.raises(mo.UnavailableError) as caught:
         cut.there.check(counts("looked"))
     assert "nothing was done by this" in caught.value.problems[0].notes
@@ -164,7 +166,7 @@ def test_what_only_looks_is_asked_again_without_a_key(cut: Cut) -> None:
 def test_a_block_that_cannot_start_reads_nothing(cut: Cut) -> None:
     cut.there.submit(counts("never"))
     use = cut.there.use("never")
-    cut.cutter.plan = ["before"] * connection.ATTEMPTS_MAX
+    cut.cutter.plan = ["before"] * retry_connection.ATTEMPTS_MAX
     with pytest.raises(mo.UnavailableError), use:
         pytest.fail("the block was entered")
     assert cut.here.standing("never").status.value == "reserved"
@@ -179,7 +181,7 @@ def test_who_is_not_there_did_nothing(tmp_path: Path) -> None:
     ):
         nobody.submit(counts("lost"))
     assert caught.value.problems[0].notes == (
-        f"asked {connection.ATTEMPTS_MAX} times; at last: it cannot be reached",
+        f"asked {retry_connection.ATTEMPTS_MAX} times; at last: it cannot be reached",
         "nothing was done by this",
     )
 
@@ -195,20 +197,20 @@ def test_what_stands_before_a_server_knows_nothing(status: str) -> None:
         ):
             there.submit(counts("lost"))
     assert "nobody knows" in caught.value.problems[0].notes[1]
-    assert len(heard) == 1 + connection.ATTEMPTS_MAX
+    assert len(heard) == 1 + retry_connection.ATTEMPTS_MAX
 
 
 def test_who_asks_too_often_waits_as_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "WAIT_SECONDS_MAX", 10.0)
+    monkeypatch.setattr(retry_connection, "WAIT_SECONDS_MAX", 10.0)
     now, waited = [0.0], []
 
     def wait(seconds: float) -> None:
         waited.append(seconds)
         now[0] += seconds
 
-    monkeypatch.setattr(connection, "sleep", wait)
+    monkeypatch.setattr(retry_connection, "sleep", wait)
     (tmp_path / "policy.yaml").write_text(POLICY)
     ledger = tmp_path / "ledger.db"
     rates = Rates(60, clock=lambda: now[0])
@@ -219,7 +221,7 @@ def test_who_asks_too_often_waits_as_told(
         for number in range(63):
             assert there.submit(counts(f"r-{number}", rho="0.0001")).allowed
         assert waited == [1.0, 1.0, 1.0]  # A bucket of 60, then one each second.
-        monkeypatch.setattr(connection, "sleep", waited.append)
+        monkeypatch.setattr(retry_connection, "sleep", waited.append)
         with pytest.raises(mo.UnavailableError) as caught:
             there.submit(counts("more"))
         assert caught.value.code.value == "MOD837"

@@ -12,14 +12,14 @@ from samples.small import NOON, counts, workspace
 
 import modicum as mo
 from modicum.api import operations
+from modicum.api.local.handlers import all_reads, read
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.visibility import OTHERS
 from modicum.api.operations import Operation
 from modicum.api.schema.shape import plain
+from modicum.client.workspace import RemoteWorkspace
 from modicum.core.errors import InputError
-from modicum.remote.workspace import RemoteWorkspace
-from modicum.shell.clock import FixedClock
-from modicum.workspace.ledger_view import LedgerView
-from modicum.workspace.permissions.visibility import OTHERS
-from modicum.workspace.reads import all_reads, read
+from modicum.system.clock import FixedClock
 
 GIVEN: dict[Operation[Any], dict[str, Any]] = {
     operations.HEAD: {},

@@ -12,13 +12,13 @@ from samples.remote import BEFORE, Cutter, answering
 from samples.small import POLICY, counts
 
 import modicum as mo
+from modicum.client import retry_connection
+from modicum.client.log import RemoteLog
+from modicum.client.workspace import RemoteWorkspace
 from modicum.ledger import Record
-from modicum.remote import connection
-from modicum.remote.log import RemoteLog
-from modicum.remote.workspace import RemoteWorkspace
-from modicum.shell.proofs.bundles import bundle_store
-from modicum.shell.proofs.logs import verify_ledger
-from modicum.shell.proofs.verification import Trust
+from modicum.storage.proofs.bundles import bundle_store
+from modicum.storage.proofs.ledger_log import verify_ledger
+from modicum.storage.proofs.verification import Trust
 
 #: More than one page of what a server sends at once.
 ENTRIES = 1201
@@ -54,7 +54,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, server: Served) -> None:
-    monkeypatch.setattr(connection, "WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry_connection, "WAIT_SECONDS", 0.001)
     server.cutter.plan = []
 
 
@@ -73,7 +73,7 @@ def test_a_log_is_read_whole_though_connections_break(server: Served) -> None:
 
 
 def test_a_log_that_never_comes_is_not_waited_for(server: Served) -> None:
-    server.cutter.plan = ["pass"] + ["after"] * connection.ATTEMPTS_MAX**2
+    server.cutter.plan = ["pass"] + ["after"] * retry_connection.ATTEMPTS_MAX**2
     with pytest.raises(mo.UnavailableError):
         list(server.audra.records())
 
@@ -120,14 +120,14 @@ def test_a_bundle_is_kept_once_it_was_verified(server: Served, tmp_path: Path) -
 def test_a_bundle_that_does_not_hold_is_not_kept(
     server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unbroken = connection.Connection._unbroken
+    unbroken = retry_connection.Connection._unbroken
 
     def lying(self: Any, found: Any, request: Any) -> Iterator[bytes]:
         told = b"".join(unbroken(self, found, request))
         assert told.count(b'"actor":"dara"') >= 1
         yield told.replace(b'"actor":"dara"', b'"actor":"dora"', 1)
 
-    monkeypatch.setattr(connection.Connection, "_unbroken", lying)
+    monkeypatch.setattr(retry_connection.Connection, "_unbroken", lying)
     with pytest.raises(mo.VerificationError):
         server.audra.audits.export(tmp_path / "a.bundle")
     assert list(tmp_path.iterdir()) == []

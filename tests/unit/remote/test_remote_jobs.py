@@ -12,23 +12,23 @@ from samples.remote import BEFORE, answering
 from samples.small import POLICY, compiled, counts
 
 import modicum as mo
-from modicum.api.schema.shape import plain
-from modicum.core.document import from_python
-from modicum.core.errors import Code, InputError, Problem
-from modicum.policy.changes.differences import differences
-from modicum.remote import jobs
-from modicum.remote.connection import Request
-from modicum.remote.jobs import Job
-from modicum.workspace.planning.requests import Handed, read_request
-from modicum.workspace.policies.past import history_of
-from modicum.workspace.policies.what_if import what_if
-from modicum.workspace.views.compiled_rules import (
+from modicum.api.local.plans.requests import Handed, read_request
+from modicum.api.local.policies.replay import history_of
+from modicum.api.local.policies.what_if import what_if
+from modicum.api.local.views.compiled_rules import (
     compiled_rule_view,
     compiled_rules,
     compiled_view,
 )
-from modicum.workspace.views.differences import differences_view
-from modicum.workspace.views.what_ifs import simulation_view
+from modicum.api.local.views.differences import differences_view
+from modicum.api.local.views.policy_changes import simulation_view
+from modicum.api.schema.shape import plain
+from modicum.client import jobs
+from modicum.client.jobs import Job
+from modicum.client.retry_connection import Request
+from modicum.core.document import from_python
+from modicum.core.errors import Code, InputError, Problem
+from modicum.policy.changes.differences import differences
 
 #: Attributes enough for more rules than one page holds.
 MANY = POLICY.replace(

@@ -14,15 +14,15 @@ from samples.remote import BEFORE, answering, saying
 from samples.small import POLICY, counts
 
 import modicum as mo
-from modicum.remote import connection
-from modicum.remote.secrets import Token, token_of
+from modicum.client import retry_connection
+from modicum.client.credentials import Token, token_of
 
 SECRET = "canary-7f3a9c"
 
 
 @pytest.fixture(autouse=True)
 def once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "ATTEMPTS_MAX", 1)
+    monkeypatch.setattr(retry_connection, "ATTEMPTS_MAX", 1)
     monkeypatch.delenv("MODICUM_TOKEN", raising=False)
     monkeypatch.delenv("MODICUM_TOKEN_FILE", raising=False)
 

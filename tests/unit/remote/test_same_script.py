@@ -19,25 +19,34 @@ from samples.remote import BEFORE, answering
 from samples.small import NOON, POLICY
 
 import modicum as mo
+from modicum.api.local.governance import (
+    activation,
+    proposals,
+)
+from modicum.api.local.governance import (
+    approvals as saying,
+)
+from modicum.api.local.governance import (
+    requests as requesting,
+)
+from modicum.api.local.governance.approval_cases import Spoken
+from modicum.api.local.governance.governing import Governance
+from modicum.api.local.plans.actions import Rounds
+from modicum.api.local.plans.commit import Committed
+from modicum.api.local.plans.rounds import Round
+from modicum.api.local.views import approvals, rounds
+from modicum.api.local.views.entries import entry_view
 from modicum.api.schema.shape import plain
+from modicum.client.actions import RemoteGovernance
+from modicum.client.plan_actions import RemoteRounds
+from modicum.client.weighing import ToldWeighed
+from modicum.client.workspace import RemoteWorkspace
 from modicum.core.errors import ModicumError
 from modicum.ledger import event_of
-from modicum.ledger.deciding.approvals import Hearing
+from modicum.ledger.decision.approvals import Hearing
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
-from modicum.remote.governing import RemoteGovernance
-from modicum.remote.rounds import RemoteRounds
-from modicum.remote.weighing import ToldWeighed
-from modicum.remote.workspace import RemoteWorkspace
-from modicum.shell.clock import FixedClock
-from modicum.workspace.governing import activation, proposing, requesting, saying
-from modicum.workspace.governing.governing import Governance
-from modicum.workspace.governing.topics import Spoken
-from modicum.workspace.planning.committing import Committed
-from modicum.workspace.planning.rounds import Round
-from modicum.workspace.planning.verbs import Rounds
-from modicum.workspace.views import approvals, rounds
-from modicum.workspace.views.entries import entry_view
+from modicum.policy.compiler import compile_text
+from modicum.system.clock import FixedClock
 
 OLGA = key(1)
 ASKING = (
@@ -109,9 +118,9 @@ def document(found: Any) -> Any:  # noqa: C901 - one line for each kind
             return [approvals.request_view(found), document(found.decision)]
         case requesting.PendingRequest():
             return [approvals.pending_view(found), found.release, found.complete]
-        case proposing.Proposed():
+        case proposals.Proposed():
             return approvals.proposal_view(found)
-        case proposing.PendingPolicy():
+        case proposals.PendingPolicy():
             return approvals.pending_policy_view(found)
         case Hearing():
             return approvals.approvals_view([found])

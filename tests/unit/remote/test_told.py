@@ -14,15 +14,15 @@ from samples.small import POLICY, counts
 import modicum as mo
 from modicum.api.schema.approval import ApprovalStatus, Vote
 from modicum.api.schema.ledger import Spender
+from modicum.client.hearings import hearings_of, spoken_of
+from modicum.client.policies import policy_sent
+from modicum.client.retry_connection import Connection, Request
+from modicum.client.told import decoded
+from modicum.client.workspace import RemoteWorkspace
 from modicum.core.errors import Code, Mark
 from modicum.ledger import ReleaseStatus
-from modicum.ledger.deciding.approvals import Hearing
-from modicum.policy.compile import compile_text
-from modicum.remote.connection import Connection, Request
-from modicum.remote.hearings import hearings_of, spoken_of
-from modicum.remote.policies import policy_sent
-from modicum.remote.told import decoded
-from modicum.remote.workspace import RemoteWorkspace
+from modicum.ledger.decision.approvals import Hearing
+from modicum.policy.compiler import compile_text
 
 ASKING = (
     POLICY

@@ -16,10 +16,10 @@ from samples.remote import BEFORE, answering
 from samples.small import POLICY
 
 import modicum as mo
+from modicum.api.local import Workspace
+from modicum.api.local.alternatives import trials
+from modicum.client.workspace import RemoteWorkspace
 from modicum.core.errors import ModicumError
-from modicum.remote.workspace import RemoteWorkspace
-from modicum.workspace import Workspace
-from modicum.workspace.alternatives import trials
 
 
 def release(name: str, sigma: float = 50, **more: Any) -> dict[str, Any]:

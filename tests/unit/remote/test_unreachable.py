@@ -14,8 +14,8 @@ from samples.remote import saying
 from samples.small import counts
 
 import modicum as mo
-from modicum.remote import connection
-from modicum.remote.unreachable import for_good
+from modicum.client import retry_connection
+from modicum.client.transport_errors import for_good
 
 SECRET = "canary-7f3a9c"
 HOUR = timedelta(hours=1)
@@ -25,7 +25,7 @@ HOUR = timedelta(hours=1)
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return how long it was waited, each time; nobody really waits."""
     waited: list[float] = []
-    monkeypatch.setattr(connection, "sleep", waited.append)
+    monkeypatch.setattr(retry_connection, "sleep", waited.append)
     return waited
 
 
@@ -110,7 +110,7 @@ def test_who_cannot_look_names_up_tries_again(
     looking_up(monkeypatch, socket.EAI_AGAIN)
     told = mistake("https://modicum.example")
     assert told.problems[0].help == "try again later"
-    assert len(waits) == connection.ATTEMPTS_MAX - 1
+    assert len(waits) == retry_connection.ATTEMPTS_MAX - 1
 
 
 def test_who_is_down_is_asked_again(waits: list[float]) -> None:
@@ -118,7 +118,7 @@ def test_who_is_down_is_asked_again(waits: list[float]) -> None:
         port = own.getsockname()[1]
     told = mistake(f"http://127.0.0.1:{port}")
     assert told.problems[0].help == "try again later"
-    assert len(waits) == connection.ATTEMPTS_MAX - 1
+    assert len(waits) == retry_connection.ATTEMPTS_MAX - 1
 
 
 def because(reason: str) -> ssl.SSLError:
@@ -154,7 +154,7 @@ def test_a_step_that_a_server_may_have_heard_is_asked_for_to_the_end(
     with saying(b"") as heard:  # Hears the step, and hangs up.
         url = f"http://localhost:{heard[0].decode()}"
         monkeypatch.setattr(
-            connection,
+            retry_connection,
             "sleep",
             lambda _: looking_up(monkeypatch, socket.EAI_NONAME),
         )

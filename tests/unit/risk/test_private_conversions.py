@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from modicum.core.errors import InputError
+from modicum.risk.measurement import rdr, unseen_risk
 from modicum.risk.question import read_question
-from modicum.shell.risks import rdr, unseen_risk
 
 #: Values of which a row of the named one ends, or could end, the query.
 COLUMNS = {

@@ -13,12 +13,12 @@ import pytest
 from samples.influences import influence
 
 from modicum.risk.candidates import PUBLISHED
-from modicum.risk.choosing.as_published import find_from_rdr
-from modicum.risk.choosing.data_independent import data_independent
-from modicum.risk.choosing.thresholds import RatioAtLeast
 from modicum.risk.indicator import Indicator
 from modicum.risk.noise import GaussianNoise, LaplaceNoise, Noise
 from modicum.risk.ratios import largest_epsilon
+from modicum.risk.selection.data_independent import data_independent
+from modicum.risk.selection.published import find_from_rdr
+from modicum.risk.selection.thresholds import RatioAtLeast
 
 DELTA = Fraction(1, 32561**2)
 TAUS = ("0.95", "0.75", "0.5", "0.25", "0.05")

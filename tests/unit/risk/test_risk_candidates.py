@@ -12,15 +12,15 @@ from samples.influences import Silent, influence
 
 from modicum.core.errors import Code, InputError
 from modicum.risk.candidates import candidates, grid
-from modicum.risk.choosing.above_threshold import PrivateSearch
-from modicum.risk.choosing.as_published import find_from_rdr
-from modicum.risk.choosing.data_independent import data_independent
-from modicum.risk.choosing.priorities import Wish, by_priority
-from modicum.risk.choosing.private_selection import private_selection
-from modicum.risk.choosing.spread import Spread
-from modicum.risk.choosing.thresholds import GroupsAlike, RatioAtLeast, VarianceAtMost
 from modicum.risk.indicator import Indicator
 from modicum.risk.noise import GaussianNoise, LaplaceNoise
+from modicum.risk.selection.data_independent import data_independent
+from modicum.risk.selection.priorities import Wish, by_priority
+from modicum.risk.selection.private_selection import private_selection
+from modicum.risk.selection.published import find_from_rdr
+from modicum.risk.selection.sparse_vector import PrivateSearch
+from modicum.risk.selection.spread import Spread
+from modicum.risk.selection.thresholds import GroupsAlike, RatioAtLeast, VarianceAtMost
 
 COUNT = LaplaceNoise(Fraction(1))
 SEEN = Indicator(influence([[1.0], []], groups={"a": [0], "b": [1]}), COUNT)

@@ -15,7 +15,7 @@ from samples.influences import Scripted, Silent, influence, merged
 
 from modicum.accounting.conversions.profiles import gaussian_delta
 from modicum.accounting.curves import Curve
-from modicum.accounting.kinds.table import curve_of_kind, kind_named
+from modicum.accounting.mechanism_registry import curve_of_kind, kind_named
 from modicum.accounting.mechanisms import (
     discrete_laplace,
     sparse_vector,
@@ -23,27 +23,27 @@ from modicum.accounting.mechanisms import (
 )
 from modicum.core.errors import InvariantError
 from modicum.risk.choice import Charge, Choice, Selection
-from modicum.risk.choosing.above_threshold import PrivateSearch
-from modicum.risk.choosing.as_published import find_from_rdr
-from modicum.risk.choosing.data_independent import data_independent
-from modicum.risk.choosing.find_and_release import find_and_release
-from modicum.risk.choosing.find_and_release_published import find_and_release_published
-from modicum.risk.choosing.priorities import Wish, by_priority
-from modicum.risk.choosing.private_selection import private_selection
-from modicum.risk.choosing.sentences import CLASSICAL, LESS_THAN_NOISE, UNPROVEN
-from modicum.risk.choosing.spread import STEPS, Spread
-from modicum.risk.choosing.thresholds import (
+from modicum.risk.claims import Claim
+from modicum.risk.indicator import Indicator
+from modicum.risk.losses import person_deltas, person_losses
+from modicum.risk.noise import GaussianNoise, LaplaceNoise
+from modicum.risk.profile import Profile
+from modicum.risk.selection.data_independent import data_independent
+from modicum.risk.selection.find_and_release_published import find_and_release_published
+from modicum.risk.selection.find_release import find_and_release
+from modicum.risk.selection.priorities import Wish, by_priority
+from modicum.risk.selection.private_selection import private_selection
+from modicum.risk.selection.published import find_from_rdr
+from modicum.risk.selection.sentences import CLASSICAL, LESS_THAN_NOISE, UNPROVEN
+from modicum.risk.selection.sparse_vector import PrivateSearch
+from modicum.risk.selection.spread import STEPS, Spread
+from modicum.risk.selection.thresholds import (
     GroupsAlike,
     RatioAtLeast,
     Statistic,
     Threshold,
     VarianceAtMost,
 )
-from modicum.risk.claims import Claim
-from modicum.risk.indicator import Indicator
-from modicum.risk.losses import person_deltas, person_losses
-from modicum.risk.noise import GaussianNoise, LaplaceNoise
-from modicum.risk.profile import Profile
 
 COUNT = LaplaceNoise(Fraction(1))
 DELTA = Fraction(1, 10**9)

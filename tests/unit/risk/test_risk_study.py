@@ -16,14 +16,14 @@ from samples.influences import influence
 from samples.risk_studies import COUNT, FOUR, GAUSSIAN, STUDIES, SUM, TAU
 
 from modicum.core.errors import InputError, InvariantError
-from modicum.core.exact import rational
+from modicum.core.rationals import rational
 from modicum.risk.claims import Claim
 from modicum.risk.indicator import Indicator
 from modicum.risk.noise import LaplaceNoise, Noise
 from modicum.risk.profile import Profile
 from modicum.risk.study.candidates import counted, group_sizes, of_any_table, of_people
 from modicum.risk.study.histograms import histogram
-from modicum.risk.study.numbers import at_least, at_most, near
+from modicum.risk.study.rounding import at_least, at_most, near
 from modicum.risk.study.study import (
     CONTROLLER_ONLY,
     STUDY_ONLY,

@@ -22,19 +22,19 @@ from samples.shapes import exactly
 from samples.small import POLICY
 
 import modicum as mo
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import Identity
 from modicum.api.schema.job import Job
 from modicum.api.schema.ledger import Proof, StoredEntry
-from modicum.server.asking import Recognizing, Standing
+from modicum.server.auth.authentication import Recognizing, Standing
+from modicum.server.event_streams import STREAMS_EACH
 from modicum.server.service.ledgers import Entries, Ledgers
-from modicum.server.streams import STREAMS_EACH
 from modicum.server.telemetry.log import Log
-from modicum.shell.proofs.bundles import export_bundle, open_bundle, verify_bundle
-from modicum.shell.proofs.keys import Signing, make_key
-from modicum.shell.proofs.logs import sign_checkpoint, verify_ledger
-from modicum.shell.proofs.verification import Trust
-from modicum.shell.storage.stores import open_store
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import Identity
+from modicum.storage.factory import open_store
+from modicum.storage.proofs.bundles import export_bundle, open_bundle, verify_bundle
+from modicum.storage.proofs.ledger_log import sign_checkpoint, verify_ledger
+from modicum.storage.proofs.signing_keys import Signing, make_key
+from modicum.storage.proofs.verification import Trust
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -210,7 +210,7 @@ def test_lines_break_off_with_the_rights_of_who_reads_them(
     server: Served, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("modicum.server.routes.ledgers._AT_ONCE", 2)
-    monkeypatch.setattr("modicum.server.asking.STANDING_SECONDS", 0.0)
+    monkeypatch.setattr("modicum.server.auth.authentication.STANDING_SECONDS", 0.0)
     people = dict(PEOPLE)
     server.parts.recognizing = Recognizing([ByHeader(people)])
     really = Ledgers.entries

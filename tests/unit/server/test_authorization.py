@@ -22,14 +22,14 @@ from samples.served import ALL_SETS, HEADER, Served, served
 from samples.small import POLICY
 from starlette.requests import Request
 
-from modicum.server.asking import Recognizing
-from modicum.server.equipment import Equipment
-from modicum.server.settings_tables import TablesOf
-from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.proofs.keys import make_key
-from modicum.workspace.escrowing.runs import Tools
-from modicum.workspace.permissions.actions import Action, Role
-from modicum.workspace.permissions.identity import Grants, Identity
+from modicum.api.local.escrow.execution import Tools
+from modicum.api.permissions.actions import Action, Role
+from modicum.api.permissions.identity import Grants, Identity
+from modicum.integrations.loader import Adapters
+from modicum.server.auth.authentication import Recognizing
+from modicum.server.resources import Equipment
+from modicum.server.settings.tables import TablesOf
+from modicum.storage.proofs.signing_keys import make_key
 
 VISITS = frozenset({"visits"})
 

@@ -15,8 +15,8 @@ from samples.served import Served, served
 from samples.small import POLICY
 
 from modicum.core.yaml_reader import read_document
-from modicum.server import bodies
-from modicum.server.bodies import FORM_BYTES, TREE_BYTES
+from modicum.server.inputs import body
+from modicum.server.inputs.body import FORM_BYTES, TREE_BYTES
 from modicum.server.service.threads import ASKING
 
 
@@ -131,7 +131,7 @@ def test_one_document_is_read_at_a_time_and_others_do_not_wait(
             with guard:
                 now[0] -= 1
 
-    monkeypatch.setattr(bodies, "read_document", slowly)
+    monkeypatch.setattr(body, "read_document", slowly)
     release = json.dumps(RELEASE)
     with ThreadPoolExecutor(2 * ASKING) as others:
         try:

@@ -14,7 +14,7 @@ import schemathesis
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from samples.tools import tool
 
-from modicum.server.description import operations
+from modicum.server.openapi import operations
 
 ROOT = Path(__file__).parents[3]
 

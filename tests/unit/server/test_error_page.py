@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 import modicum as mo
 from modicum.core.errors import Code
 from modicum.server.app import build
-from modicum.server.identity.entrance import Door
-from modicum.server.opening import make_parts
-from modicum.server.settings import Settings
+from modicum.server.auth.setup import Door
+from modicum.server.factory import make_parts
+from modicum.server.settings.model import Settings
 
 
 @pytest.fixture

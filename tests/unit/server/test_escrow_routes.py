@@ -18,14 +18,14 @@ from samples.jobs import finished
 from samples.served import HEADER, Served, served
 from starlette.testclient import TestClient
 
-from modicum.policy.compile import compile_text
+from modicum.api.local.escrow.execution import Tools
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import ALL, Grants
+from modicum.api.ports.escrow import Sealed
+from modicum.integrations.loader import Adapters
+from modicum.policy.compiler import compile_text
 from modicum.server.app import build
-from modicum.server.equipment import Equipment
-from modicum.shell.adapters.adapting import Adapters
-from modicum.workspace.escrowing.ports import Sealed
-from modicum.workspace.escrowing.runs import Tools
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import ALL, Grants
+from modicum.server.resources import Equipment
 
 EVERY = frozenset({ALL})
 PEOPLE, LABS = frozenset({"people"}), frozenset({"labs"})

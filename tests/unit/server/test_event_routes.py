@@ -16,13 +16,13 @@ from samples.shapes import exactly
 from samples.small import POLICY
 from starlette.requests import Request
 
+from modicum.api.permissions.actions import Action, Role
+from modicum.api.permissions.identity import ALL, Identity
 from modicum.api.schema.job import JobItem
 from modicum.core.errors import Code, Problem, UnavailableError
-from modicum.server.asking import Recognizing
+from modicum.server.auth.authentication import Recognizing
+from modicum.server.event_streams import STREAMS_EACH
 from modicum.server.service.job import Report
-from modicum.server.streams import STREAMS_EACH
-from modicum.workspace.permissions.actions import Action, Role
-from modicum.workspace.permissions.identity import ALL, Identity
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -225,7 +225,7 @@ def test_so_many_streams_are_open(server: Served) -> None:
 def test_streams_end_with_the_rights_of_their_listener(
     server: Served, path: str, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("modicum.server.asking.STANDING_SECONDS", 0.0)
+    monkeypatch.setattr("modicum.server.auth.authentication.STANDING_SECONDS", 0.0)
     people = dict(PEOPLE)
     server.parts.recognizing = Recognizing([ByHeader(people)])
     end = threading.Event()
@@ -266,7 +266,9 @@ def test_a_listener_is_looked_at_every_few_seconds_only(
         looked.append(request)
         return await known(self, request)
 
-    monkeypatch.setattr("modicum.server.asking.STANDING_SECONDS", PATIENCE * 10)
+    monkeypatch.setattr(
+        "modicum.server.auth.authentication.STANDING_SECONDS", PATIENCE * 10
+    )
     monkeypatch.setattr(Recognizing, "identify", noted)
     with stream(server, "audra", "/events") as answered:
         lines = answered.iter_lines()

@@ -13,9 +13,9 @@ from samples.served import Served, served
 
 from modicum.core.document import from_python
 from modicum.policy.model import ReservationBound, stricter
-from modicum.server.equipment import Equipment
-from modicum.server.settings import RESERVATIONS, Settings
-from modicum.server.settings_reading import read_settings
+from modicum.server.resources import Equipment
+from modicum.server.settings.model import RESERVATIONS, Settings
+from modicum.server.settings.reader import read_settings
 
 POLICY = """
 modicum: policy/v1

@@ -11,7 +11,7 @@ import pytest
 from samples.served import HEADER, PEOPLE, Served, served
 from samples.small import POLICY
 
-from modicum.workspace.permissions.actions import Role
+from modicum.api.permissions.actions import Role
 
 #: Who may read what ann does not: labs. Her own rows are visits.
 ASKING = (

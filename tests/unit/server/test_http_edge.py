@@ -12,8 +12,8 @@ from samples.raw_http import connect, head, heard, statuses
 from samples.served import HEADER, Served, served
 from samples.small import POLICY
 
+from modicum.server.body_limits import BODY_BYTES
 from modicum.server.connections import HEAD_BYTES
-from modicum.server.limited_bodies import BODY_BYTES
 
 CHECK = "/api/v1/releases:check"
 ANN = "X-Who: ann"

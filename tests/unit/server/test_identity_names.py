@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import ALL
 from modicum.core.errors import AccessError, Code
-from modicum.policy.declarations.people import meant_by
-from modicum.server.identity.names import PROGRAM_PREFIX, person_name, program_name
-from modicum.server.identity.own_paths import own_path
-from modicum.server.identity.roster import Roster, groups_in
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import ALL
+from modicum.policy.declarations.roles import meant_by
+from modicum.server.auth.grants import Roster, groups_in
+from modicum.server.auth.names import PROGRAM_PREFIX, person_name, program_name
+from modicum.server.auth.safe_redirect import own_path
 
 TRICKS = [
     "Dana",

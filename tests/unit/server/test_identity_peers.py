@@ -14,8 +14,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from modicum.server.identity.guard import Gate, Guard
-from modicum.server.identity.peers import FORWARDING, journey
+from modicum.server.auth.client_address import FORWARDING, journey
+from modicum.server.auth.middleware import Gate, Guard
 from modicum.server.problems import problem_response
 
 TRUSTED = (ip_network("10.1.2.0/24"), ip_network("fd00::/64"))

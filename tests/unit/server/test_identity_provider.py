@@ -17,16 +17,16 @@ from samples.entrances import AUDIENCE, FakeProvider
 from samples.small import NOON
 from starlette.requests import Request
 
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import ALL, Identity
 from modicum.core.errors import AccessError, Code, UnavailableError
-from modicum.server.identity.jwt_reading import seconds
-from modicum.server.identity.programs import ProgramTokens
-from modicum.server.identity.provider import ASK_EVERY_S, FRESH_S, STALE_S, Provider
-from modicum.server.identity.refusals import provider_failed
-from modicum.server.identity.roster import Roster
-from modicum.server.settings import Programs
-from modicum.shell.clock import FixedClock
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import ALL, Identity
+from modicum.server.auth.authenticators import ProgramTokens
+from modicum.server.auth.grants import Roster
+from modicum.server.auth.jwt import seconds
+from modicum.server.auth.problems import provider_failed
+from modicum.server.auth.provider import ASK_EVERY_S, FRESH_S, STALE_S, Provider
+from modicum.server.settings.model import Programs
+from modicum.system.clock import FixedClock
 
 NOW = seconds(NOON)
 ROSTER = Roster({}, {}, {"etl": {Role.ANALYST: frozenset({ALL})}})

@@ -11,15 +11,15 @@ from samples.entrances import app_behind, browser, settings_of
 from samples.served import Served, served
 from samples.small import NOON, POLICY, compiled
 
-from modicum.server.identity.entrance import Door, entrance
-from modicum.server.identity.roof import Roof
-from modicum.shell.clock import FixedClock
-from modicum.shell.registry.registry import Registry, open_registry
-from modicum.shell.storage.stores import open_store
-from modicum.workspace import Workspace
-from modicum.workspace.permissions.actions import PEOPLE_ONLY, Action, Role
-from modicum.workspace.permissions.identity import Grants, Identity
-from modicum.workspace.permissions.tokens import DAY_SECONDS, TokenTerms
+from modicum.api.local import Workspace
+from modicum.api.permissions.actions import PEOPLE_ONLY, Action, Role
+from modicum.api.permissions.identity import Grants, Identity
+from modicum.api.permissions.tokens import DAY_SECONDS, TokenTerms
+from modicum.server.auth.registry import Registry, open_registry
+from modicum.server.auth.setup import Door, entrance
+from modicum.server.auth.token_scope import Roof
+from modicum.storage.factory import open_store
+from modicum.system.clock import FixedClock
 
 DOOR = Door("127.0.0.1", 8642, "dana")
 BEGIN = """

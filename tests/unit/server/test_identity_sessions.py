@@ -17,19 +17,19 @@ from samples.small import NOON, compiled
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
+from modicum.api.local import Workspace
+from modicum.api.permissions.actions import ALLOWED, APART, Role
+from modicum.api.permissions.identity import ALL
+from modicum.api.permissions.tokens import TokenTerms
 from modicum.core.errors import AccessError, InputError, UsageError
-from modicum.server.asking import Recognizing, Standing
-from modicum.server.identity.entrance import Door, Entrance, entrance
-from modicum.server.identity.local_link import LINK_SECONDS, LOCAL_GRANTS, OneTimeLink
-from modicum.server.identity.secret_files import Secret, read_secret
-from modicum.server.settings import SessionTimes, Settings
-from modicum.shell.clock import FixedClock, add_seconds
-from modicum.shell.registry.registry import Registry, open_registry
-from modicum.shell.storage.stores import open_store
-from modicum.workspace import Workspace
-from modicum.workspace.permissions.actions import ALLOWED, APART, Role
-from modicum.workspace.permissions.identity import ALL
-from modicum.workspace.permissions.tokens import TokenTerms
+from modicum.server.auth.authentication import Recognizing, Standing
+from modicum.server.auth.local_link import LINK_SECONDS, LOCAL_GRANTS, OneTimeLink
+from modicum.server.auth.registry import Registry, open_registry
+from modicum.server.auth.secret_files import Secret, read_secret
+from modicum.server.auth.setup import Door, Entrance, entrance
+from modicum.server.settings.model import SessionTimes, Settings
+from modicum.storage.factory import open_store
+from modicum.system.clock import FixedClock, add_seconds
 
 ORIGIN = "http://127.0.0.1:8642"
 DOOR = Door("127.0.0.1", 8642, "dana")
@@ -72,7 +72,7 @@ def test_a_stream_does_not_keep_a_session_alive(
     local: Entrance, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does it go on when the session is over."""
-    monkeypatch.setattr("modicum.server.asking.STANDING_SECONDS", 0.0)
+    monkeypatch.setattr("modicum.server.auth.authentication.STANDING_SECONDS", 0.0)
     page = signed_in(local)
     recognizing = Recognizing([local.authenticator])
     parts = SimpleNamespace(recognizing=recognizing)

@@ -17,17 +17,12 @@ from samples.entrances import PUBLIC, WITH_OIDC, FakeProvider, settings_of
 from samples.small import NOON
 
 from modicum.core.errors import AccessError, Code, ModicumError
-from modicum.server.identity.jwt_reading import seconds
-from modicum.server.identity.provider import Provider
-from modicum.server.identity.secret_files import read_secret
-from modicum.server.identity.sign_in import (
-    LOGIN_SECONDS,
-    SignedIn,
-    SignIn,
-    Started,
-)
-from modicum.server.settings import ClaimNames, Oidc
-from modicum.shell.clock import FixedClock, add_seconds
+from modicum.server.auth.jwt import seconds
+from modicum.server.auth.provider import Provider
+from modicum.server.auth.secret_files import read_secret
+from modicum.server.auth.sign_in import LOGIN_SECONDS, SignedIn, SignIn, Started
+from modicum.server.settings.model import ClaimNames, Oidc
+from modicum.system.clock import FixedClock, add_seconds
 
 CALLBACK = f"{PUBLIC}/login/callback"
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from samples.jobs import PATIENCE
 
+from modicum.api.permissions.actions import Action, Role
+from modicum.api.permissions.identity import ALL, Identity
 from modicum.core.errors import (
     Code,
     InputError,
@@ -19,8 +21,6 @@ from modicum.core.errors import (
 )
 from modicum.server.service.job import Job, JobLimits, JobState, Report
 from modicum.server.service.jobs import Jobs
-from modicum.workspace.permissions.actions import Action, Role
-from modicum.workspace.permissions.identity import ALL, Identity
 
 ALL_SETS = frozenset({ALL})
 OLGA = Identity("olga", {Role.PRIVACY_OFFICER: ALL_SETS})

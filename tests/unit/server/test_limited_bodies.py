@@ -29,9 +29,9 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from modicum.core.errors import InputError, UnavailableError
-from modicum.server.limited_bodies import BODY_BYTES, Held, LimitedBodies
+from modicum.server.body_limits import BODY_BYTES, Held, LimitedBodies
+from modicum.server.telemetry.context import Watch
 from modicum.server.telemetry.log import Level, Log
-from modicum.server.telemetry.watch import Watch
 
 CHECK = "/api/v1/releases:check"
 JSON = "Content-Type: application/json"
@@ -129,7 +129,7 @@ def test_a_body_that_is_refused_for_its_length_is_not_received(server: Served) -
 
 
 def test_a_body_takes_so_long(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("modicum.server.limited_bodies.READ_SECONDS", 0.2)
+    monkeypatch.setattr("modicum.server.body_limits.READ_SECONDS", 0.2)
     with connect(server.url) as own:
         own.sendall(check("ann", 10) + b"{")
         told = heard_until(own, b'"trace_id"')
@@ -156,8 +156,8 @@ def test_one_asker_has_a_share_of_what_is_held(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is free again when their request is over."""
-    monkeypatch.setattr("modicum.server.limited_bodies.HELD_BYTES", 0)  # 4 MiB, then.
-    monkeypatch.setattr("modicum.server.limited_bodies.READ_SECONDS", 10 * PATIENCE)
+    monkeypatch.setattr("modicum.server.body_limits.HELD_BYTES", 0)  # 4 MiB, then.
+    monkeypatch.setattr("modicum.server.body_limits.READ_SECONDS", 10 * PATIENCE)
     size = 2 * BODY_BYTES // 3
     body = TEXT.ljust(size)
     kind = {"Content-Type": "application/json"}
@@ -297,7 +297,7 @@ def test_larger_bodies_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
         given.append(when - asyncio.get_running_loop().time())
         return real(when)
 
-    monkeypatch.setattr("modicum.server.limited_bodies.asyncio.timeout_at", noted)
+    monkeypatch.setattr("modicum.server.body_limits.asyncio.timeout_at", noted)
 
     async def read(path: str, larger: int) -> None:
         async def reading(scope: Scope, receive: Receive, send: Send) -> None:

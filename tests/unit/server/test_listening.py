@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from modicum.server.running import Listening, bound
+from modicum.server.processes import Listening, bound
 
 
 def test_no_answer_waits_for_the_acknowledgment_of_its_start() -> None:

@@ -16,9 +16,9 @@ import pytest
 from samples.served import HEADER, Served, served
 from samples.small import POLICY
 
-from modicum.policy import compile as compile_module
+from modicum.policy import compiler as compile_module
 from modicum.policy.lint.warnings import warnings_of
-from modicum.server.bodies import Body
+from modicum.server.inputs.body import Body
 from modicum.server.service import policies, policy_work, proposals
 from modicum.server.service.threads import (
     ASKING,
@@ -27,7 +27,7 @@ from modicum.server.service.threads import (
     STUDYING,
     Threads,
 )
-from modicum.shell.serving.decider import Decider
+from modicum.writer.service import Decider
 
 #: So long a test waits for what must come.
 PATIENCE = 60

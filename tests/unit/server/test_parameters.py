@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, ValidationError
 from samples.served import HEADER, Served, served
 from samples.small import POLICY
 
-from modicum.server.description import operations
-from modicum.server.parameters import malformed
+from modicum.server.inputs.parameters import malformed
+from modicum.server.openapi import operations
 
 
 @pytest.fixture(scope="module")

@@ -14,15 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from modicum.api.local.escrow.proposal import LASTS_SECONDS, Heading
+from modicum.api.ports.escrow import Limits
 from modicum.core.document import Node, from_python
 from modicum.core.errors import Code, InputError
-from modicum.core.exact import number_text
+from modicum.core.rationals import number_text
 from modicum.escrow.programs import Program
 from modicum.escrow.task_files import TaskFile
 from modicum.risk.candidates import PUBLISHED
-from modicum.server import contract_schema, reading_escrow_risk
-from modicum.server.bodies import Body
-from modicum.server.reading_contracts import (
+from modicum.server.inputs import contract_schema, escrow_risk
+from modicum.server.inputs.body import Body
+from modicum.server.inputs.contract import (
     OutputAsked,
     QueryAsked,
     RawSignalAsked,
@@ -30,10 +32,8 @@ from modicum.server.reading_contracts import (
     TaskAsked,
     read_contract,
 )
-from modicum.server.reading_escrow_risk import read_risk
-from modicum.server.reading_programs import amount, read_program
-from modicum.workspace.escrowing.asking import LASTS_SECONDS, Heading
-from modicum.workspace.escrowing.ports import Limits
+from modicum.server.inputs.escrow_risk import read_risk
+from modicum.server.inputs.program import amount, read_program
 
 CODE = "def score(tables, arguments, reference):\n    return 0\n"
 OWN: dict[str, Any] = {"code": CODE, "range": [0, 1]}
@@ -45,7 +45,7 @@ SIGNAL = {**HEAD, "flow": "signal", "task": "t"}
 RAW = {**HEAD, "flow": "raw-signal", "task": "t", "width": "1/3"}
 RISK = {"contract": "c", "tau": "0.5"}
 CONTRACTS = Draft202012Validator(contract_schema.SCHEMA)
-RISKS = Draft202012Validator(reading_escrow_risk.SCHEMA)
+RISKS = Draft202012Validator(escrow_risk.SCHEMA)
 
 
 def node(form: object) -> Node:

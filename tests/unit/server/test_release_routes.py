@@ -11,8 +11,8 @@ from samples.served import Served, served
 from samples.small import POLICY
 
 import modicum as mo
-from modicum.workspace.alternatives import trials
-from modicum.workspace.explaining.fits import ENDED_EARLY
+from modicum.api.local.alternatives import trials
+from modicum.api.local.explanation.remedies import ENDED_EARLY
 
 pytestmark = pytest.mark.filterwarnings("error")
 

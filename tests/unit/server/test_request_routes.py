@@ -12,8 +12,8 @@ from samples.served import ALL_SETS, PEOPLE, Served, served
 from samples.small import POLICY
 
 import modicum as mo
-from modicum.shell.proofs.keys import SigningKey, make_key
-from modicum.workspace.permissions.actions import Role
+from modicum.api.permissions.actions import Role
+from modicum.storage.proofs.signing_keys import SigningKey, make_key
 
 ASKING = (
     POLICY

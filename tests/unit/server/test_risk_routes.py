@@ -17,12 +17,12 @@ from samples.shapes import exactly
 from samples.small import POLICY
 from typer.testing import CliRunner
 
+from modicum.api.permissions.actions import Role
 from modicum.api.schema.job import Job
 from modicum.cli.main import app
-from modicum.server.equipment import Equipment
-from modicum.server.settings_tables import TablesOf
-from modicum.shell.analyses.asked import Bounds
-from modicum.workspace.permissions.actions import Role
+from modicum.risk.worker.asked import Bounds
+from modicum.server.resources import Equipment
+from modicum.server.settings.tables import TablesOf
 
 PEOPLE = {
     "dara": {Role.DATA_STEWARD: frozenset({"*"})},

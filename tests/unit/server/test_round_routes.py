@@ -15,6 +15,7 @@ from samples.shapes import exactly
 from samples.small import POLICY
 
 import modicum as mo
+from modicum.api.local.plans.plan import read_plan
 from modicum.api.schema.plan import (
     CommittedPlan,
     OpenedRound,
@@ -23,9 +24,8 @@ from modicum.api.schema.plan import (
     RoundList,
 )
 from modicum.ledger import decide
-from modicum.planner.on_ledger import planned
-from modicum.shell.request_files import load
-from modicum.workspace.planning.plan import read_plan
+from modicum.ops.files.requests import load
+from modicum.planner.ledger_round import plan as planned
 
 pytestmark = pytest.mark.filterwarnings("error")
 

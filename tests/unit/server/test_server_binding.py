@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from modicum.core.errors import UsageError
-from modicum.server.settings import Listen, Oidc, Settings
-from modicum.server.settings_binding import bound_address
+from modicum.server.settings.binding import bound_address
+from modicum.server.settings.model import Listen, Oidc, Settings
 
 LOCAL = Settings()
 TOKENS = Settings(api_tokens=True)

@@ -13,17 +13,17 @@ from samples.small import POLICY
 from typer.testing import CliRunner, Result
 
 import modicum as mo
-from modicum.cli.exits import Exit
+from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 from modicum.core.errors import UnavailableError
-from modicum.server import checking, opening
-from modicum.server.identity.entrance import Door
-from modicum.server.running import Listening
-from modicum.server.settings import Settings
-from modicum.server.settings_binding import overridden
-from modicum.server.settings_reading import LOG_LEVELS, load_settings
-from modicum.shell.proofs.keys import load_key, make_key
-from modicum.shell.serving.opening import open_decider
+from modicum.server import factory, settings_check
+from modicum.server.auth.setup import Door
+from modicum.server.processes import Listening
+from modicum.server.settings.binding import overridden
+from modicum.server.settings.model import Settings
+from modicum.server.settings.reader import LOG_LEVELS, load_settings
+from modicum.storage.proofs.signing_keys import load_key, make_key
+from modicum.writer.factory import open_decider
 
 SETTINGS = """
 modicum: server/v1
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_limits_reach_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[Any] = []
-    monkeypatch.setattr(opening, "serve", lambda *given: begun.extend(given))
+    monkeypatch.setattr(factory, "serve", lambda *given: begun.extend(given))
     arguments = ["serve", "--config", str(folder / "server.yaml")]
     found = CliRunner().invoke(app, [*arguments, "--log-level", "error"])
     assert found.exit_code == 0, found.output
@@ -118,8 +118,8 @@ def check(config: Path, *more: str) -> Result:
 def test_a_check_says_what_a_server_would_do(
     signing_in: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "serve", forbidden)
-    monkeypatch.setattr(opening, "bound", forbidden)
+    monkeypatch.setattr(factory, "serve", forbidden)
+    monkeypatch.setattr(factory, "bound", forbidden)
     before = mo.open(signing_in.parent / "ledger.db").state()
     found = check(signing_in)
     assert found.exit_code == 0, found.output
@@ -172,14 +172,14 @@ def test_with_an_escrow_the_log_alone_counts(
         told.append(from_beginning)
         return open_decider(*words, from_beginning=from_beginning, **named)
 
-    monkeypatch.setattr("modicum.server.checking.open_decider", noted)
-    monkeypatch.setattr("modicum.server.opening.open_decider", noted)
+    monkeypatch.setattr("modicum.server.settings_check.open_decider", noted)
+    monkeypatch.setattr("modicum.server.factory.open_decider", noted)
 
     def begun() -> None:
         settings = load_settings(signing_in)
         door = Door("127.0.0.1", 8642, "me")
-        checking.checked(settings, "me")
-        parts = opening.make_parts(settings, door)
+        settings_check.checked(settings, "me")
+        parts = factory.make_parts(settings, door)
         asyncio.run(parts.close())
 
     begun()
@@ -242,8 +242,8 @@ def test_what_is_wrong_is_told_before_the_server_listens(
     exit_code: Exit,
     told: str,
 ) -> None:
-    monkeypatch.setattr(opening, "serve", forbidden)
-    monkeypatch.setattr(opening, "bound", forbidden)
+    monkeypatch.setattr(factory, "serve", forbidden)
+    monkeypatch.setattr(factory, "bound", forbidden)
     spoiled(signing_in, how)
     for found in (
         check(signing_in),
@@ -264,7 +264,7 @@ def test_a_server_says_where_it_listens_once_it_does(
         assert told == [f"http://127.0.0.1:{own.getsockname()[1]}"]
         socket.create_connection(own.getsockname()).close()
 
-    monkeypatch.setattr(opening, "serve", serve)
+    monkeypatch.setattr(factory, "serve", serve)
     settings = load_settings(signing_in)
-    opening.open_server(settings, "me", lambda one: told.append(one.url))
+    factory.open_server(settings, "me", lambda one: told.append(one.url))
     assert len(told) == 1

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modicum.core.yaml_reader import read_document
-from modicum.server.settings import Limits, Oidc, Programs, SessionTimes, Settings
-from modicum.server.settings_reading import read_settings
-from modicum.workspace.permissions.actions import (
+from modicum.api.permissions.actions import (
     ALLOWED,
     APART,
     PEOPLE_ONLY,
@@ -20,6 +17,9 @@ from modicum.workspace.permissions.actions import (
     Reach,
     Role,
 )
+from modicum.core.yaml_reader import read_document
+from modicum.server.settings.model import Limits, Oidc, Programs, SessionTimes, Settings
+from modicum.server.settings.reader import read_settings
 
 DOCS = Path(__file__).parents[3] / "docs"
 ROLES = (DOCS / "reference" / "roles.md").read_text(encoding="utf-8")

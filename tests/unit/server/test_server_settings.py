@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from samples.entrances import WITH_OIDC, settings_of
 
+from modicum.api.permissions.actions import APART, Role
+from modicum.api.permissions.identity import ALL
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
-from modicum.server.settings import (
+from modicum.server.settings.binding import overridden
+from modicum.server.settings.model import (
     ClaimNames,
     EscrowSettings,
     Limits,
@@ -19,11 +22,8 @@ from modicum.server.settings import (
     Programs,
     Settings,
 )
-from modicum.server.settings_binding import overridden
-from modicum.server.settings_reading import load_settings, read_settings
-from modicum.server.settings_tables import TablesOf
-from modicum.workspace.permissions.actions import APART, Role
-from modicum.workspace.permissions.identity import ALL
+from modicum.server.settings.reader import load_settings, read_settings
+from modicum.server.settings.tables import TablesOf
 
 HEAD = "modicum: server/v1\n"
 ESCROW = "escrow: {vault: v, keys: k, %s}\n"

@@ -20,13 +20,13 @@ from modicum.api.schema.signature import SignedCheckpoint, SignedReceipt
 from modicum.cli.main import app
 from modicum.core.errors import InputError, ModicumError, UsageError
 from modicum.ledger.proof.claims import read_signed, signed_bytes
-from modicum.server.equipment import Equipment, equipment
-from modicum.server.opening import open_server
-from modicum.server.settings import Settings
-from modicum.shell.proofs.keys import Signing, SigningKey, make_key
-from modicum.shell.proofs.logs import sign_checkpoint
-from modicum.shell.proofs.receipts import sign_receipt
-from modicum.shell.storage.stores import open_store
+from modicum.server.factory import open_server
+from modicum.server.resources import Equipment, equipment
+from modicum.server.settings.model import Settings
+from modicum.storage.factory import open_store
+from modicum.storage.proofs.ledger_log import sign_checkpoint
+from modicum.storage.proofs.receipts import sign_receipt
+from modicum.storage.proofs.signing_keys import Signing, SigningKey, make_key
 
 
 def release(name: str, sigma: float = 500) -> dict[str, Any]:

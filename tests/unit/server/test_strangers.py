@@ -19,13 +19,13 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
-from modicum.server.identity.entrance import Door, _gate
-from modicum.server.identity.guard import Guard
-from modicum.server.limits import Rates
+from modicum.server.auth.anonymous_limits import LimitedStrangers
+from modicum.server.auth.middleware import Guard
+from modicum.server.auth.setup import Door, _gate
 from modicum.server.problems import problem_response
-from modicum.server.strangers import LimitedStrangers
+from modicum.server.rate_limits import Rates
+from modicum.server.telemetry.context import Watch
 from modicum.server.telemetry.log import Log
-from modicum.server.telemetry.watch import Watch
 
 MOST = 3
 #: Addresses, and what stands for all that their owner has.

@@ -26,15 +26,15 @@ from samples.jobs import PATIENCE
 from samples.served import HEADER, Served, served
 from samples.small import POLICY
 
-from modicum.server.equipment import Equipment
+from modicum.server.resources import Equipment
 from modicum.server.service.threads import Threads
-from modicum.server.settings_tables import TablesOf
-from modicum.server.telemetry.libraries import taking_over
+from modicum.server.settings.tables import TablesOf
+from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.library_logs import taking_over
 from modicum.server.telemetry.log import Level, Log
 from modicum.server.telemetry.traces import OpenTelemetry
-from modicum.server.telemetry.watch import Watch
-from modicum.shell.proofs.bundles import export_bundle
-from modicum.shell.storage.stores import open_store
+from modicum.storage.factory import open_store
+from modicum.storage.proofs.bundles import export_bundle
 
 #: Every marked string holds this.
 MARK = "pEnGuIn"

@@ -7,10 +7,10 @@ from pathlib import Path
 from samples.audited import ASKING
 from samples.small import compiled, counts
 
-from modicum.server.telemetry.facts import LedgerFacts, Working, glance
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
+from modicum.api.local import Workspace
+from modicum.server.telemetry.ledger_metrics import LedgerFacts, Working, glance
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 NOON = "2026-05-01T12:00:00.000000Z"
 LATER = "2026-05-01T12:30:00.000000Z"

@@ -21,15 +21,15 @@ from starlette.types import Message, Receive, Scope, Send
 
 from modicum.core.errors import Code, Problem, VerificationError
 from modicum.server.app import build
-from modicum.server.identity.chain import Chain
-from modicum.server.identity.entrance import Entrance
-from modicum.server.identity.guard import Gate
+from modicum.server.auth.chain import Chain
+from modicum.server.auth.middleware import Gate
+from modicum.server.auth.setup import Entrance
 from modicum.server.service.threads import Threads
-from modicum.server.telemetry.frames import CAUSES, FRAMES, frames_of, kinds_of
+from modicum.server.telemetry.context import Watch
 from modicum.server.telemetry.log import Level, Log
 from modicum.server.telemetry.log import Served as ServedRequest
-from modicum.server.telemetry.observing import NO_ROUTE, Observed
-from modicum.server.telemetry.watch import Watch
+from modicum.server.telemetry.middleware import NO_ROUTE, Observed
+from modicum.server.telemetry.tracebacks import CAUSES, FRAMES, frames_of, kinds_of
 
 ROOT = Path(__file__).parents[3]
 NOON = "2026-05-01T12:00:00.000000Z"

@@ -20,6 +20,7 @@ from samples.served import HEADER, PEOPLE, Served, served
 from samples.small import POLICY
 
 import modicum as mo
+from modicum.api.permissions.actions import ALLOWED, Action
 from modicum.core.errors import (
     Code,
     Problem,
@@ -27,16 +28,15 @@ from modicum.core.errors import (
     VerificationError,
 )
 from modicum.server.app import build
-from modicum.server.telemetry.facts import (
+from modicum.server.telemetry.ledger_metrics import (
     LedgerFacts,
     Working,
     glance,
     rounded_up,
 )
-from modicum.server.telemetry.observing import NO_ROUTE, OTHER_METHOD
-from modicum.server.telemetry.page import Page
+from modicum.server.telemetry.middleware import NO_ROUTE, OTHER_METHOD
+from modicum.server.telemetry.prometheus import Page
 from modicum.server.telemetry.remembered import Found, Remembered
-from modicum.workspace.permissions.actions import ALLOWED, Action
 
 ROOT = Path(__file__).parents[3]
 
@@ -157,7 +157,7 @@ def test_the_fullest_rules_are_told_and_no_more(server: Served) -> None:
 
 def fullest_by_hand(losses: Any, most: int) -> dict[Labels, float]:
     """Return what is told of the fullest rules, the slow and obvious way."""
-    from modicum.ledger.deciding.amounts import amounts
+    from modicum.ledger.decision.amounts import amounts
 
     found = []
     for loss in losses:

@@ -28,9 +28,9 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from samples.served import HEADER, Served, served
 from samples.small import POLICY, counts
 
+from modicum.server.telemetry.context import Watch
 from modicum.server.telemetry.traceparent import trace_parent
 from modicum.server.telemetry.traces import NoTraces, OpenTelemetry, traces_to
-from modicum.server.telemetry.watch import Watch
 
 ROOT = Path(__file__).parents[3]
 
@@ -209,7 +209,7 @@ def test_two_parents_are_none() -> None:
 def test_nothing_is_traced_or_loaded_unless_somebody_says_where_to() -> None:
     code = (
         "import sys\n"
-        "from modicum.server.telemetry.watch import Watch\n"
+        "from modicum.server.telemetry.context import Watch\n"
         "from modicum.server.telemetry.traces import traces_to\n"
         "with traces_to(None, '1').request(None) as (trace, _):\n"
         "    assert len(trace) == 32 and int(trace, 16)\n"

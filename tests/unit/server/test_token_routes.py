@@ -11,11 +11,11 @@ from samples.served import HEADER, PEOPLE, ByHeader, Served, served
 from samples.small import POLICY
 from starlette.requests import Request
 
-from modicum.server.asking import Recognizing
-from modicum.shell.registry.registry import Registry
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.permissions.tokens import token_digest
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import Identity
+from modicum.api.permissions.tokens import token_digest
+from modicum.server.auth.authentication import Recognizing
+from modicum.server.auth.registry import Registry
 
 
 class ByToken:

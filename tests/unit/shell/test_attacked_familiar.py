@@ -13,12 +13,12 @@ import pytest
 from samples.parted import mechanism, policy
 from samples.small import NOON
 
+from modicum.api.local.submit import prepared
 from modicum.core.errors import InputError, UnavailableError
-from modicum.shell.clock import FixedClock
-from modicum.shell.serving import clerk as clerks
-from modicum.shell.serving.decider import Decider
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace.bringing_in import prepared
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
+from modicum.writer import preparation as clerks
+from modicum.writer.service import Decider
 
 #: No test waits longer for a thread; only a test that fails waits so long.
 PATIENCE = 20.0

@@ -20,6 +20,7 @@ from samples.postgres import Cluster
 from samples.small import compiled
 from samples.stores import ROOT, append, numbered
 
+from modicum.api.ports.storage import KeptAnswer, Store, StoreTurn
 from modicum.core.errors import (
     Code,
     InvariantError,
@@ -29,20 +30,20 @@ from modicum.core.errors import (
 )
 from modicum.ledger import ChainBreakError, Record, seal
 from modicum.ledger.log.events import Annotated, Event, ReleaseReserved
-from modicum.shell.backups import backing_up, restoring
-from modicum.shell.backups.backing_up import back_up
-from modicum.shell.backups.log_copies import (
+from modicum.ops.backup import backing_up
+from modicum.ops.backup import restore as restoring
+from modicum.ops.backup.backing_up import back_up
+from modicum.ops.backup.backup import (
     ChainReading,
     batches,
     fill,
     require_same,
     require_same_checkpoints,
 )
-from modicum.shell.backups.new_ledger import new_ledger
-from modicum.shell.backups.restoring import Heads, restore
-from modicum.shell.storage import paging
-from modicum.shell.storage.stores import open_store
-from modicum.workspace.ports import KeptAnswer, Store, StoreTurn
+from modicum.ops.backup.new_ledger import new_ledger
+from modicum.ops.backup.restore import Heads, restore
+from modicum.storage import log_pages
+from modicum.storage.factory import open_store
 
 ANY = Heads()
 
@@ -364,8 +365,8 @@ def test_an_interrupted_backup_leaves_nothing(tmp_path: Path) -> None:
 _KILLED = """
 import os, signal, sys
 sys.path[:0] = sys.argv[3:]
-from modicum.shell.backups import restoring
-from modicum.shell.backups.restoring import Heads, restore
+from modicum.ops.backup import restore as restoring
+from modicum.ops.backup.restore import Heads, restore
 filled = restoring.fill
 def fill(turn, records, signed):
     filled(turn, records, signed)
@@ -541,8 +542,8 @@ def test_a_copy_is_held_against_its_source() -> None:
 def test_a_log_is_copied_in_batches(
     count: int, most: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paging, "PAGE_RECORDS", most)
-    monkeypatch.setattr(paging, "PAGE_BYTES", size)
+    monkeypatch.setattr(log_pages, "PAGE_RECORDS", most)
+    monkeypatch.setattr(log_pages, "PAGE_BYTES", size)
     rows = numbered(1, count)  # Of 20 bytes each.
     found = list(batches(iter(rows)))
     assert [one for batch in found for one in batch] == rows

@@ -12,17 +12,17 @@ from samples.small import NOON, compiled, counts
 from samples.stores import Place, postgres_place, sqlite_place
 from typer.testing import CliRunner
 
+from modicum.api.local import Workspace
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import Identity
+from modicum.api.permissions.tokens import TokenTerms
+from modicum.api.ports.storage import Store
 from modicum.cli.main import app
-from modicum.shell.clock import FixedClock
-from modicum.shell.registry.registry import Registry, open_registry
-from modicum.shell.serving.decider import Decider
-from modicum.shell.serving.once import Once, Replayed
-from modicum.shell.storage.beside import Statement
-from modicum.workspace import Workspace
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.permissions.tokens import TokenTerms
-from modicum.workspace.ports import Store
+from modicum.server.auth.registry import Registry, open_registry
+from modicum.storage.service_tables import Statement
+from modicum.system.clock import FixedClock
+from modicum.writer.idempotency import Once, Replayed
+from modicum.writer.service import Decider
 
 ANALYST = {Role.ANALYST: frozenset({"canary-data-set"})}
 TABLES = ("answers", "tokens", "sessions")

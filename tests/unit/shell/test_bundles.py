@@ -27,24 +27,24 @@ from modicum.ledger.proof.bundle import (
 )
 from modicum.ledger.proof.bundle_reader import BundleReader
 from modicum.ledger.proof.claims import signed_bytes
-from modicum.ledger.proof.stored_zip import Directory, Member, unpacked
-from modicum.shell.proofs.bundles import (
+from modicum.ledger.proof.zip_format import Directory, Member, unpacked
+from modicum.storage.proofs.bundles import (
     bundle_store,
     export_bundle,
     open_bundle,
     verify_bundle,
 )
-from modicum.shell.proofs.keys import Signing
-from modicum.shell.proofs.logs import (
+from modicum.storage.proofs.ledger_log import (
     open_log,
     sign_checkpoint,
     stored_checkpoints,
     verify_ledger,
 )
-from modicum.shell.proofs.receipts import sign_receipt
-from modicum.shell.proofs.verification import Trust
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.shell.storage.still_store import StillStore, up_to
+from modicum.storage.proofs.receipts import sign_receipt
+from modicum.storage.proofs.signing_keys import Signing
+from modicum.storage.proofs.verification import Trust
+from modicum.storage.read_only import StillStore, up_to
+from modicum.storage.sqlite_store import SqliteStore
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ledgers" / "v1.db"
 

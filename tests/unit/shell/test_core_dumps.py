@@ -14,23 +14,23 @@ def show(*_, **__):
     raise SystemExit
 """
 FORBIDS = """
-from modicum.shell.core_dumps import forbid_core_dumps
+from modicum.system.core_dumps import forbid_core_dumps
 forbid_core_dumps()
 show()
 """
 SERVES = """
-from modicum.server import opening
+from modicum.server import factory as opening
 opening.open_server = show
 from modicum.cli.main import app
 app(["serve"])
 """
 IS_WORKER = """
-from modicum.server.running import application
+from modicum.server.processes import application
 application(show)
 """
 DECRYPTS = """
 from modicum.cli import escrow_show
-from modicum.shell.escrow import opening
+from modicum.ops.escrow import opening
 opening.open_escrow = show
 from modicum.cli.main import app
 app(["escrow", "run", "q", "--vault", "v", "--vault-keys", "k", "--ledger", "policy"])

@@ -16,6 +16,8 @@ from budget import examples
 from samples.small import NOON, POLICY, compiled, counts, workspace
 
 import modicum as mo
+from modicum.api.local import Decision, Turn
+from modicum.api.local.balances import Entry
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -26,12 +28,10 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.ledger import Record, audit
-from modicum.shell.clock import FixedClock, SystemClock
-from modicum.shell.serving.decider import Decider, Limits
-from modicum.shell.serving.desk import outcome
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Decision, Turn
-from modicum.workspace.book import Entry
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock, SystemClock
+from modicum.writer.desk import outcome
+from modicum.writer.service import Decider, Limits
 
 T = TypeVar("T")
 
@@ -322,7 +322,7 @@ def test_what_threads_are_told_is_what_a_replay_says(seed: int, tmp_path: Path) 
 
 
 def workspace_at(path: Path) -> Any:
-    from modicum.workspace import Workspace
+    from modicum.api.local import Workspace
 
     return Workspace(SqliteStore(path), FixedClock(NOON), policy=compiled())
 
@@ -637,7 +637,7 @@ def patiently(ask: Callable[[], T]) -> T:
 def test_a_snapshot_is_left_for_the_next_start(
     store: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("modicum.shell.serving.writer.SNAPSHOT_AT_CLOSE", 3)
+    monkeypatch.setattr("modicum.writer.group_commit.SNAPSHOT_AT_CLOSE", 3)
     with serving(store) as decider:
         decider.submit_batch([counts(f"r-{n}", rho="0.0001") for n in range(3)])
         assert not (tmp_path / "ledger.db.snapshot").exists()
@@ -651,8 +651,8 @@ def test_a_snapshot_is_left_for_the_next_start(
 def test_a_snapshot_is_written_at_leisure_and_at_last(
     name: str, store: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"modicum.shell.serving.writer.{name}", 2)
-    monkeypatch.setattr("modicum.shell.serving.writer.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(f"modicum.writer.group_commit.{name}", 2)
+    monkeypatch.setattr("modicum.writer.group_commit.IDLE_SECONDS", 0.01)
     with serving(store) as decider:
         decider.submit(counts("r-1", rho="0.0001"))
         written = (tmp_path / "ledger.db.snapshot").exists

@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 from samples.small import NOON, compiled, counts, workspace
 
+from modicum.api.local import Decision
+from modicum.api.local.balances import Entry
+from modicum.api.local.ledger_view import LedgerView
 from modicum.core.errors import (
     Code,
     InputError,
@@ -25,13 +28,10 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.ledger import Standing
-from modicum.shell.clock import FixedClock
-from modicum.shell.serving.decider import Decider, Limits
-from modicum.shell.serving.waiting_line import Waiting, too_long
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Decision
-from modicum.workspace.book import Entry
-from modicum.workspace.ledger_view import LedgerView
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
+from modicum.writer.queue import Waiting, too_long
+from modicum.writer.service import Decider, Limits
 
 #: No test waits longer for a thread; only a test that fails waits so long.
 PATIENCE = 20.0
@@ -218,9 +218,9 @@ def test_a_snapshot_that_fails_is_only_missed(
         failed.set()
         raise MemoryError
 
-    monkeypatch.setattr("modicum.workspace.live_ledger.write_snapshot", no_memory)
-    monkeypatch.setattr(f"modicum.shell.serving.writer.{name}", 1)
-    monkeypatch.setattr("modicum.shell.serving.writer.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("modicum.api.local.live_ledger.write_snapshot", no_memory)
+    monkeypatch.setattr(f"modicum.writer.group_commit.{name}", 1)
+    monkeypatch.setattr("modicum.writer.group_commit.IDLE_SECONDS", 0.01)
     for number in range(3):
         assert decider.submit(counts(f"r-{number}", rho=TINY)).allowed
     decider.close()
@@ -279,7 +279,7 @@ def test_a_batch_of_which_nothing_was_done_is_refused(decider: Decider) -> None:
 
 
 def test_a_promise_knows_no_second_end() -> None:
-    from modicum.shell.serving.promise import Promise
+    from modicum.writer.future import Promise
 
     promise: Promise[int] = Promise()
     assert promise.begin()

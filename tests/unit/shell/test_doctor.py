@@ -20,6 +20,7 @@ from samples.postgres import Cluster
 from samples.small import compiled
 from samples.stores import append
 
+from modicum.api.local import Workspace
 from modicum.core.errors import Code, InvariantError, VerificationError
 from modicum.ledger import event_of
 from modicum.ledger.log.events import (
@@ -33,21 +34,20 @@ from modicum.ledger.log.request_events import (
     ReleaseRequested,
     RequestWithdrawn,
 )
-from modicum.shell.clock import FixedClock
-from modicum.shell.doctor import files
-from modicum.shell.doctor import log as log_checks
-from modicum.shell.doctor.examining import examine
-from modicum.shell.doctor.findings import Diagnosis, Finding, Status, is_harmless
-from modicum.shell.doctor.machine import (
+from modicum.ops.doctor import log as log_checks
+from modicum.ops.doctor import sqlite_file
+from modicum.ops.doctor.checks import examine
+from modicum.ops.doctor.findings import Diagnosis, Finding, Status, is_harmless
+from modicum.ops.doctor.machine import (
     Requirement,
     check_clock,
     check_libraries,
     is_enough,
     requirements,
 )
-from modicum.shell.storage.stores import open_store
-from modicum.shell.storage.turnstile import Turnstile
-from modicum.workspace import Workspace
+from modicum.storage.factory import open_store
+from modicum.storage.sqlite_lock import Turnstile
+from modicum.system.clock import FixedClock
 
 OK, WARN, FAIL = Status.OK, Status.WARN, Status.FAIL
 #: An hour after the last entry of the sample log.
@@ -98,7 +98,7 @@ def test_nothing_else_is_a_fact(fact: str) -> None:
 
 @given(st.text(max_size=12))
 def test_a_text_that_is_a_fact_has_no_word_of_its_own(text: str) -> None:
-    from modicum.shell.doctor.findings import WORDS
+    from modicum.ops.doctor.findings import WORDS
 
     if is_harmless(text) and text not in WORDS:
         for suffix in ("rc", "post", "dev", "a", "b"):
@@ -254,7 +254,7 @@ def test_a_turn_that_cannot_be_had(
     ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert found(diagnosis(ledger), "turn").status is OK
-    monkeypatch.setattr(files, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite_file, "WAIT_SECONDS", 0.05)
     taken, enough = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -266,7 +266,9 @@ def test_a_turn_that_cannot_be_had(
     holder.start()
     assert taken.wait(60)
     try:
-        (one,) = [one for one in files.check_file(str(ledger)) if one.check == "turn"]
+        (one,) = [
+            one for one in sqlite_file.check_file(str(ledger)) if one.check == "turn"
+        ]
     finally:
         enough.set()
         holder.join()

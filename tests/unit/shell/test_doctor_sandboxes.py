@@ -9,11 +9,11 @@ from samples.escrows import OpenSandbox
 from samples.small import NOON
 
 from modicum.core.errors import UnavailableError
-from modicum.shell.clock import FixedClock
-from modicum.shell.doctor.examining import examine
-from modicum.shell.doctor.findings import Status
-from modicum.shell.doctor.sandboxes import check_sandboxes, sandboxes
-from modicum.shell.sandbox.missing import leaking, missing
+from modicum.ops.doctor.checks import examine
+from modicum.ops.doctor.findings import Status
+from modicum.ops.doctor.sandboxes import check_sandboxes, sandboxes
+from modicum.sandbox.problems import leaking, missing
+from modicum.system.clock import FixedClock
 
 
 class Broken(OpenSandbox):

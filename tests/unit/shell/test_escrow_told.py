@@ -14,16 +14,16 @@ from samples.escrows import PROGRAM, ROWS, TABLES, OpenSandbox, World, query
 from samples.pages import read
 from typer.testing import CliRunner
 
+from modicum.api.local.escrow import execution
+from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.escrow.proposal import Heading
 from modicum.cli.main import app
 from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
 from modicum.ledger.log.contracts import Version
-from modicum.shell.proofs.verification import Trust
-from modicum.shell.report.page import page
-from modicum.shell.report.reading import opened_ledger, report_on
-from modicum.shell.report.statement import Statement
-from modicum.workspace.escrowing import runs
-from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.data_kept import Declared, Owned
+from modicum.reports.sources import opened_ledger, report_on
+from modicum.reports.statement import Statement
+from modicum.reports.statement_html import page
+from modicum.storage.proofs.verification import Trust
 
 
 class Unplugged(OpenSandbox):
@@ -214,7 +214,7 @@ def test_a_run_without_an_end_is_told(
         world.office("amir").run("t")
     assert told(world)["without_end"] == []
     world.equipment.box = Unplugged()
-    monkeypatch.setattr(runs, "_told", silent)  # It cannot tell of its end either.
+    monkeypatch.setattr(execution, "_told", silent)  # It cannot tell of its end either.
     with pytest.raises(KeyboardInterrupt):
         world.office("amir").run("t")
     (found,) = told(world)["without_end"]
@@ -273,7 +273,7 @@ def test_every_key_of_it_is_described(
     box = world.equipment.box
     world.equipment.box = Unplugged()
     with monkeypatch.context() as patched:
-        patched.setattr(runs, "_told", silent)
+        patched.setattr(execution, "_told", silent)
         with pytest.raises(KeyboardInterrupt):
             world.office("amir").run("t")
     world.equipment.box = box

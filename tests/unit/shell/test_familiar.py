@@ -19,16 +19,16 @@ from budget import examples
 from samples.small import NOON, POLICY, compiled, counts, workspace
 
 import modicum as mo
+from modicum.api.local.balances import Entry
+from modicum.api.local.submit import prepared
 from modicum.core.errors import InputError, ModicumError, UnavailableError
-from modicum.release.memory import Memory
-from modicum.shell.clock import FixedClock
-from modicum.shell.serving import clerk as clerks
-from modicum.shell.serving import familiar
-from modicum.shell.serving.decider import Decider
-from modicum.shell.serving.familiar import Familiar, Plain
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace.book import Entry
-from modicum.workspace.bringing_in import prepared
+from modicum.release.memo import Memory
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
+from modicum.writer import preparation as clerks
+from modicum.writer import price_cache
+from modicum.writer.price_cache import Familiar, Plain
+from modicum.writer.service import Decider
 
 #: No test waits longer for a thread; only a test that fails waits so long.
 PATIENCE = 20.0
@@ -114,7 +114,7 @@ def test_what_is_not_plain_or_short_is_read_by_its_client(
     release: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(familiar, "BYTES_MAX", 1000)
+    monkeypatch.setattr(price_cache, "BYTES_MAX", 1000)
     decider.submit(counts("first", rho=TINY))
     assert decider.submit(release).allowed
     assert "modicum-writer" not in readers
@@ -271,7 +271,7 @@ def test_releases_are_alike_if_their_mechanisms_are() -> None:
 
 
 def test_only_so_much_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(familiar, "KNOWN_MAX", 3)
+    monkeypatch.setattr(price_cache, "KNOWN_MAX", 3)
     known, policy = Familiar(), compiled()
     assert isinstance(known._known, Memory)
     for number in range(20):

@@ -10,7 +10,7 @@ from samples.simulation import Disk, FaultyStore
 
 from modicum.core.errors import Code, VerificationError
 from modicum.ledger import Record
-from modicum.shell.serving.feed import Feed, FeedingStore, FollowingStore
+from modicum.writer.log_tail import Feed, FeedingStore, FollowingStore
 
 
 class Seconds:

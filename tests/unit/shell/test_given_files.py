@@ -10,15 +10,10 @@ import pytest
 import modicum as mo
 from modicum.core.errors import InputError
 from modicum.escrow.programs import CODE_BYTES_MAX, Range
-from modicum.shell.escrow.beginning import begin_vault
-from modicum.shell.escrow.given_files import (
-    read_program,
-    read_rows,
-    read_task,
-    read_text,
-)
-from modicum.shell.vault.key_files import file_keys
-from modicum.shell.vault.vault import open_vault
+from modicum.ops.escrow.factory import begin_vault
+from modicum.ops.escrow.inputs import read_program, read_rows, read_task, read_text
+from modicum.vault.key_files import file_keys
+from modicum.vault.vault import open_vault
 
 UNIT = Range(Fraction(0), Fraction(1))
 OWN = b"def score(tables, arguments, reference):\n    return 1\n"

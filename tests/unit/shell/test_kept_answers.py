@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples.stores import Place, append, numbered, postgres_place, sqlite_place
 
+from modicum.api.ports.storage import KeptAnswer, Store
 from modicum.core.errors import InvariantError, VerificationError
-from modicum.shell.storage.beside import FORGOTTEN_MAX
-from modicum.workspace.ports import KeptAnswer, Store
+from modicum.storage.service_tables import FORGOTTEN_MAX
 
 AT = "2026-05-01T12:00:00.000000Z"
 EARLY = "2026-04-01T12:00:00.000000Z"
@@ -84,7 +84,7 @@ def test_a_process_that_is_killed_keeps_both_or_neither(
     append(store, numbered(1, 1))
     store.close()
     script = """
-from modicum.workspace.ports import KeptAnswer
+from modicum.api.ports.storage import KeptAnswer
 with store.turn() as turn:
     turn.append(numbered(2, 2))
     turn.keep([KeptAnswer("k", "d" * 64, b"{}", "2026")], forget_before="")

@@ -12,7 +12,7 @@ from samples.audited import checkpoint, log
 from modicum.core.ed25519 import verify_signature
 from modicum.core.errors import Code, InputError, ModicumError, UsageError
 from modicum.ledger.proof.claims import key_id, public_pem, signed_bytes
-from modicum.shell.proofs.keys import (
+from modicum.storage.proofs.signing_keys import (
     load_claim,
     load_key,
     load_public_key,

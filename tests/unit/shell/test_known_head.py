@@ -11,7 +11,7 @@ from samples.stores import Place, append, numbered, postgres_place, sqlite_place
 
 from modicum.core.errors import Code, ModicumError, VerificationError
 from modicum.ledger import Record
-from modicum.shell.serving.known_head import HeadFile, KnownHead
+from modicum.writer.known_head import HeadFile, KnownHead
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -18,6 +18,11 @@ from samples.simulation import DAWN, CrashError, Disk, FaultyStore, FaultyTurn
 from samples.small import NOON, POLICY, compiled, counts, workspace
 from samples.stores import Place, postgres_place, sqlite_place
 
+from modicum.api.local import Workspace
+from modicum.api.local.balances import Entry
+from modicum.api.local.governance.annotations import annotate
+from modicum.api.local.live_ledger import LiveLedger
+from modicum.api.ports.storage import KeptAnswer, Store
 from modicum.core.errors import (
     ApprovalError,
     Code,
@@ -29,17 +34,12 @@ from modicum.core.errors import (
 )
 from modicum.ledger import event_of
 from modicum.ledger.log.events import Annotated
-from modicum.shell.clock import FixedClock, add_seconds
-from modicum.shell.serving.decider import Decider
-from modicum.shell.serving.feed import Feed, FeedingStore
-from modicum.shell.serving.once import Once, Replayed
-from modicum.shell.serving.waiting_line import Waiting, WaitingLine
-from modicum.shell.serving.writer import Writer
-from modicum.workspace import Workspace
-from modicum.workspace.book import Entry
-from modicum.workspace.governing.remarks import annotate
-from modicum.workspace.live_ledger import LiveLedger
-from modicum.workspace.ports import KeptAnswer, Store
+from modicum.system.clock import FixedClock, add_seconds
+from modicum.writer.group_commit import Writer
+from modicum.writer.idempotency import Once, Replayed
+from modicum.writer.log_tail import Feed, FeedingStore
+from modicum.writer.queue import Waiting, WaitingLine
+from modicum.writer.service import Decider
 
 PATIENCE = 20.0
 DAY = 24 * 60 * 60
@@ -524,7 +524,7 @@ def test_a_begun_activation_that_is_withdrawn_keeps_no_answer(tmp_path: Path) ->
     """A ledger is not begun by a mistake, and no answer says that it was."""
     ws = workspace(tmp_path)
     with suppress(KeyError), ws._store.turn() as turn:
-        from modicum.workspace.book import Book
+        from modicum.api.local.balances import Book
 
         entry = Entry(Book(), turn, NOON, "tester")
         entry.activate(compiled())

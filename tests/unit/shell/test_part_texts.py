@@ -6,11 +6,11 @@ import pytest
 from samples.small import POLICY, compiled
 
 from modicum.core.document import Entries
-from modicum.core.reading import Fields, Problems
+from modicum.core.reader import Fields, Problems
 from modicum.core.yaml_reader import read_document
 from modicum.release import EVERYTHING, Part
 from modicum.release.read_part import read_part
-from modicum.shell.report.part_texts import part_text
+from modicum.reports.part_texts import part_text
 
 DIVIDED = POLICY.replace(
     "units: {user: {id: user_id}}",

@@ -19,13 +19,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modicum.accounting.amounts import decimal_of, is_infinite
-from modicum.accounting.conversions.best import curve_epsilon
+from modicum.accounting.batch_format import Part, merged
+from modicum.accounting.conversions.epsilon_delta import curve_epsilon
 from modicum.accounting.conversions.moments import renyi_offset
-from modicum.accounting.kinds.batch_format import Part, merged
-from modicum.accounting.kinds.table import KINDS, complete_values
+from modicum.accounting.mechanism_registry import KINDS, complete_values
 from modicum.core.errors import Code, InputError, InvariantError
-from modicum.shell import pld, pld_mechanisms
-from modicum.shell.pld import batch_curve, batch_delta, batch_epsilon
+from modicum.integrations.pld import batch, mechanisms
+from modicum.integrations.pld.batch import batch_curve, batch_delta, batch_epsilon
 
 Real = Any
 Delta = Callable[[Real], Real]
@@ -275,7 +275,7 @@ def test_the_curve_of_steps_beats_the_sum_at_large_orders() -> None:
     steps = part("dp-sgd", sampling_rate="0.01", noise_multiplier=1, steps=1000)
     curve = batch_curve([steps], delta=Fraction(1, 10**9))
     assert curve.at(Fraction(24)) < steps.curve.at(Fraction(24))
-    sides = pld.batch_loss((steps,)).sides
+    sides = batch.batch_loss((steps,)).sides
     assert len(sides) == 2
     for order in (Fraction(3, 2), Fraction(8), Fraction(64)):
         for side in sides:
@@ -367,8 +367,8 @@ def test_delta_out_of_range(delta: str) -> None:
 
 @pytest.fixture
 def forgotten() -> None:
-    pld.batch_loss.cache_clear()
-    pld_mechanisms.loss_of.cache_clear()
+    batch.batch_loss.cache_clear()
+    mechanisms.loss_of.cache_clear()
 
 
 @pytest.mark.usefixtures("forgotten")
@@ -383,7 +383,7 @@ def test_without_the_library_there_is_a_remedy(monkeypatch: pytest.MonkeyPatch) 
 def test_a_composition_that_forgets_runs_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    library = pld_mechanisms.library().PrivacyLossDistribution
+    library = mechanisms.library().PrivacyLossDistribution
     monkeypatch.setattr(library, "self_compose", lambda self, times, tail: self)
     with pytest.raises(InvariantError, match="every run is counted"):
         batch_epsilon([part("gaussian", 10, sigma=5)], DELTA)
@@ -401,7 +401,7 @@ def test_a_composition_that_forgets_runs_is_caught(
 def test_a_distribution_that_is_none_is_caught(
     spoil: float, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = pld_mechanisms.library()
+    library = mechanisms.library()
     right = library.from_laplace_mechanism
 
     def wrong(*args: Any, **kwargs: Any) -> Any:

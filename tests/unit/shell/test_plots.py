@@ -15,14 +15,14 @@ import pytest
 
 from modicum.core.errors import Code, InputError, ModicumError
 from modicum.planner import Choice, Outlook, Rotation, Unlocking, look_ahead
-from modicum.shell.plots import (
+from modicum.reports.charts import (
     accepted_by_size,
     budget_left,
     rotation_outlook,
     save,
     utility_by_round,
 )
-from modicum.shell.plots.canvas import styled
+from modicum.reports.charts.canvas import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,7 +85,7 @@ def test_pixels_are_the_same_as_well(tmp_path: Path) -> None:
 
 def test_another_process_draws_the_same_bytes(tmp_path: Path) -> None:
     script = (
-        "from modicum.shell.plots import save, utility_by_round\n"
+        "from modicum.reports.charts import save, utility_by_round\n"
         "save(utility_by_round({'b': [1, 2], 'a': [2, 1]}), 'other.svg')\n"
     )
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)

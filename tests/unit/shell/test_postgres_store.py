@@ -13,22 +13,22 @@ import pytest
 from samples.postgres import Cluster
 from samples.stores import append, numbered, postgres_place
 
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import Identity
+from modicum.api.permissions.tokens import TokenTerms
+from modicum.api.ports.storage import KeptAnswer
 from modicum.core.errors import (
     Code,
     UnavailableError,
     UsageError,
     VerificationError,
 )
-from modicum.shell.registry.registry import open_registry
-from modicum.shell.storage.fair_lock import FairLock
-from modicum.shell.storage.postgres_errors import meant
-from modicum.shell.storage.postgres_store import PostgresStore
-from modicum.shell.storage.postgres_url import parse_address
-from modicum.shell.storage.stores import open_store
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.permissions.tokens import TokenTerms
-from modicum.workspace.ports import KeptAnswer
+from modicum.server.auth.registry import open_registry
+from modicum.storage.factory import open_store
+from modicum.storage.fair_lock import FairLock
+from modicum.storage.postgres_errors import meant
+from modicum.storage.postgres_store import PostgresStore
+from modicum.storage.postgres_url import parse_address
 
 
 @pytest.fixture
@@ -475,8 +475,8 @@ def test_a_url_that_was_taken_for_a_path_is_a_url_again(postgres: Cluster) -> No
 
 def test_a_missing_driver_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    monkeypatch.delitem(sys.modules, "modicum.shell.storage.postgres_store")
-    monkeypatch.delitem(sys.modules, "modicum.shell.storage.postgres_url")
+    monkeypatch.delitem(sys.modules, "modicum.storage.postgres_store")
+    monkeypatch.delitem(sys.modules, "modicum.storage.postgres_url")
     with pytest.raises(UsageError, match="psycopg"):
         open_store("postgresql://h/d")
 

@@ -11,9 +11,9 @@ from samples import asked
 
 from modicum.core.document import to_plain
 from modicum.core.errors import Code, InputError
+from modicum.ops.files.queries import sql_query
 from modicum.policy import CompiledPolicy
-from modicum.query.document import QueryFile
-from modicum.shell.query_files import sql_query
+from modicum.query.query_file import QueryFile
 
 #: What `asked.TABLES` declares, as Python values.
 DECLARED = {

@@ -13,16 +13,16 @@ from ruamel.yaml import YAML
 from samples.audited import HOSTILE, bundle, log
 
 from modicum.core.errors import InvariantError
-from modicum.shell.proofs.verification import Trust
-from modicum.shell.report import registry
-from modicum.shell.report.reading import opened_bundle, report_on
-from modicum.shell.report.registry import (
+from modicum.reports import deployment_registry
+from modicum.reports.deployment_registry import (
     UNKNOWN,
     at_least,
     registry_records,
     registry_text,
     slug,
 )
+from modicum.reports.sources import opened_bundle, report_on
+from modicum.storage.proofs.verification import Trust
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_a_text_that_does_not_read_back_is_not_handed_out(
 ) -> None:
     with pytest.raises(InvariantError, match="read as written"):
         registry_text([{"loss": float("nan")}])
-    assert registry.PUBLISHED == ("posted", "recorded")
+    assert deployment_registry.PUBLISHED == ("posted", "recorded")
 
 
 @pytest.mark.spec("AUD-7")

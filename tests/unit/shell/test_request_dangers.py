@@ -16,9 +16,9 @@ from pyarrow import parquet
 from samples.small import compiled, counts
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.shell import request_tables
-from modicum.shell.parquet_pages import pages
-from modicum.shell.request_files import load
+from modicum.ops.files import request_tables
+from modicum.ops.files.parquet_pages import pages
+from modicum.ops.files.requests import load
 
 COMPILED = compiled()
 SECRET = "password: hunter2\nkey: AKIA123456\n"

@@ -18,13 +18,13 @@ from pyarrow import parquet
 from samples.small import POLICY, compiled, counts, workspace
 
 import modicum as mo
+from modicum.api.local.plans import requests as planning
+from modicum.api.local.plans.requests import MISTAKES_MAX, read_request
 from modicum.core.errors import Code, InputError, Problem
-from modicum.shell import json_lines, request_tables
-from modicum.shell.json_lines import LINE_BYTES_MAX, handed
-from modicum.shell.request_files import Request, load, unread
-from modicum.shell.yaml_pieces import Piece
-from modicum.workspace.planning import requests as planning
-from modicum.workspace.planning.requests import MISTAKES_MAX, read_request
+from modicum.ops.files import json_lines, request_tables
+from modicum.ops.files.json_lines import LINE_BYTES_MAX, handed
+from modicum.ops.files.requests import Request, load, unread
+from modicum.ops.files.yaml_documents import Piece
 
 COMPILED = compiled()
 #: What a file of each form holds; each is the text of one release.

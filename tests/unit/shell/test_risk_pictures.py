@@ -24,9 +24,13 @@ from samples.risk_studies import (
 )
 
 from modicum.core.errors import Code, InputError
-from modicum.core.exact import brief
-from modicum.risk.choosing.thresholds import Statistic
-from modicum.risk.study.numbers import at_least, at_most, near
+from modicum.core.rationals import brief
+from modicum.reports.charts.canvas import drawn, save
+from modicum.risk.charts.groups import risk_groups, shown_candidates
+from modicum.risk.charts.histogram import risk_histogram
+from modicum.risk.charts.ranges import risk_ranges
+from modicum.risk.selection.thresholds import Statistic
+from modicum.risk.study.rounding import at_least, at_most, near
 from modicum.risk.study.study import (
     CONTROLLER_ONLY,
     STUDY_ONLY,
@@ -39,10 +43,6 @@ from modicum.risk.study.tables import (
     ranges_table,
     units_table,
 )
-from modicum.shell.plots.canvas import drawn, save
-from modicum.shell.plots.risk_groups import risk_groups, shown_candidates
-from modicum.shell.plots.risk_histogram import risk_histogram
-from modicum.shell.plots.risk_ranges import risk_ranges
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,6 +15,7 @@ from samples.risk_studies import COUNT, GAUSSIAN, HOSTILE, STUDIES, TAU
 from modicum.risk.choice import Charge, Choice, Selection
 from modicum.risk.claims import Claim
 from modicum.risk.noise import LaplaceNoise
+from modicum.risk.report import risk_report, words
 from modicum.risk.study.study import STUDY_ONLY, Reference, Study
 from modicum.risk.study.tables import (
     Table,
@@ -23,7 +24,6 @@ from modicum.risk.study.tables import (
     ranges_table,
     units_table,
 )
-from modicum.shell.risk_report import risk_report, words
 
 NAMES = ["count", "two groups", "nobody", "extreme", "public", "public, none"]
 

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from modicum.accounting import ApproxBudget
-from modicum.accounting.filters.unlocking import AtOnce, Unlocking
+from modicum.accounting.filters.unlock_schedule import AtOnce, Unlocking
 from modicum.core.errors import Code, InputError
-from modicum.planner.simulating.setting import SOLVERS, Setting
-from modicum.planner.simulating.simulation import simulate
-from modicum.shell import simulation as shell
-from modicum.shell.simulation import (
+from modicum.ops import simulation as shell
+from modicum.ops.simulation import (
     STEPS,
     ChosenEngine,
     Spell,
@@ -24,9 +22,11 @@ from modicum.shell.simulation import (
     simulate_timed,
     versions,
 )
+from modicum.planner.simulation.setting import SOLVERS, Setting
+from modicum.planner.simulation.simulation import simulate
 from modicum.workloads.cohere import Recipe
-from modicum.workloads.generate import generated
 from modicum.workloads.model import Workload
+from modicum.workloads.registry import generated
 
 
 def small(name: str = "w4", every: int = 8, rounds: int = 3) -> Workload:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from modicum.core.errors import Code, UnavailableError
-from modicum.shell.storage.sqlite_errors import SqliteTroubles
+from modicum.storage.sqlite_errors import SqliteTroubles
 
 
 def full_disk() -> sqlite3.Error:

@@ -21,9 +21,9 @@ from modicum.core.errors import (
     UsageError,
     VerificationError,
 )
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.shell.storage.sqlite_tables import SCHEMA_VERSION
-from modicum.shell.storage.turnstile import Turnstile
+from modicum.storage.sqlite_lock import Turnstile
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.storage.sqlite_tables import SCHEMA_VERSION
 
 GOLDEN = ROOT / "tests" / "golden" / "ledgers" / "v1.db"
 GOLDEN_HEAD = "41bef02409f803abbef8b96f4faff7fbcfa4b8de1d37f05dad548bb805dc7b11"
@@ -133,7 +133,7 @@ def test_a_file_that_is_not_there_is_said_so(tmp_path: Path, keep_open: bool) ->
 def leave_a_wal(place: Place, first: int) -> None:
     """Append an entry in a process that dies before it can tidy up."""
     ended, _ = place.run(
-        "import modicum.shell.storage.sqlite_access as access\n"
+        "import modicum.storage.sqlite_connection as access\n"
         "class Dies:\n"
         "    def __init__(self, connection): self.connection = connection\n"
         "    def __enter__(self): return self.connection\n"
@@ -371,7 +371,7 @@ def test_a_server_ends_when_another_file_takes_the_place(
         assert look(path) == [1]
 
 
-FILE = "modicum.shell.storage.sqlite_access._file"
+FILE = "modicum.storage.sqlite_connection._file"
 
 
 @pytest.mark.spec("LED-18")
@@ -456,7 +456,7 @@ def test_a_fork_in_a_turn_locks_nobody_out(tmp_path: Path) -> None:
         place = sqlite_place(tmp_path / f"{keep_open}.db", keep_open=keep_open)
         ended, said = place.run(
             "import time\n"
-            "from modicum.shell.storage.turnstile import Turnstile\n"
+            "from modicum.storage.sqlite_lock import Turnstile\n"
             "with store.turn() as turn:\n"
             "    turn.append(numbered(1, 1))\n"
             "    child = os.fork()\n"
@@ -472,7 +472,7 @@ def test_a_fork_in_a_turn_locks_nobody_out(tmp_path: Path) -> None:
 
 def test_a_child_that_leaves_the_turn_does_not_end_it(tmp_path: Path) -> None:
     ended, said = sqlite_place(tmp_path / "a.db", keep_open=False).run(
-        "from modicum.shell.storage.turnstile import Turnstile, TurnTimeoutError\n"
+        "from modicum.storage.sqlite_lock import Turnstile, TurnTimeoutError\n"
         "with Turnstile(sys.argv[1], 0.05).writing():\n"
         "    child = os.fork()\n"
         "    if child:\n"
@@ -625,9 +625,9 @@ def test_what_was_not_stored_is_not_acknowledged(
     meddle(path, SWALLOW.replace("events; END", "events WHERE seq = 3; END"))
     for module, name in (
         ("sqlite_tables", "_refuse_additions"),
-        ("sqlite_access", "refuse_other_tables"),
+        ("sqlite_connection", "refuse_other_tables"),
     ):
-        monkeypatch.setattr(f"modicum.shell.storage.{module}.{name}", lambda *_: None)
+        monkeypatch.setattr(f"modicum.storage.{module}.{name}", lambda *_: None)
     with pytest.raises(VerificationError, match="was not stored as it was written"):
         append(SqliteStore(path), numbered(3, 3))
     assert look(path) == [1, 2]

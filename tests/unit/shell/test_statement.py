@@ -16,16 +16,16 @@ from samples.first_version import strange_log
 from samples.pages import read
 from samples.small import NOON, POLICY, compiled, counts
 
+from modicum.api.local import Workspace
 from modicum.core.errors import VerificationError
-from modicum.shell.clock import FixedClock
-from modicum.shell.proofs.verification import Trust
-from modicum.shell.report.markup import bar, element, joined, table, visible
-from modicum.shell.report.page import page
-from modicum.shell.report.reading import opened_bundle, opened_ledger, report_on
-from modicum.shell.report.shown import SHOWN
-from modicum.shell.report.statement import Statement
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
+from modicum.reports.markup import bar, element, joined, table, visible
+from modicum.reports.sources import opened_bundle, opened_ledger, report_on
+from modicum.reports.statement import Statement
+from modicum.reports.statement_html import page
+from modicum.reports.text import SHOWN
+from modicum.storage.proofs.verification import Trust
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from samples.stores import Place, append, numbered, postgres_place, sqlite_place
 
+from modicum.api.ports.storage import MaintainedStore, Patient, Store
 from modicum.core.errors import (
     Code,
     InvariantError,
@@ -20,8 +21,7 @@ from modicum.core.errors import (
     VerificationError,
 )
 from modicum.ledger import Record
-from modicum.shell.storage import paging
-from modicum.workspace.ports import MaintainedStore, Patient, Store
+from modicum.storage import log_pages
 
 #: No test waits longer for a thread; only a test that fails waits so long.
 PATIENCE = 20.0
@@ -141,7 +141,7 @@ def test_pages_make_no_difference(
     store: Store, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
     append(store, numbered(1, 12))
-    monkeypatch.setattr(paging, "PAGE_RECORDS", page)
+    monkeypatch.setattr(log_pages, "PAGE_RECORDS", page)
     for after in (0, 1, 6, 11, 12):
         for limit in (None, 0, 1, 2, 7, 12, 13):
             last = 12 if limit is None else min(12, after + limit)

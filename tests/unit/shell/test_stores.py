@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from modicum.core.errors import Code, UsageError
-from modicum.shell.storage.postgres_store import PostgresStore
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.shell.storage.stores import name_of, open_store
+from modicum.storage.factory import name_of, open_store
+from modicum.storage.postgres_store import PostgresStore
+from modicum.storage.sqlite_store import SqliteStore
 
 REST = "bob:s3cret@h/db"
 

@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modicum.escrow import tasks
-from modicum.escrow.catalogue import CATALOGUE
+from modicum.escrow.catalog import CATALOGUE
 from modicum.escrow.evaluations import Evaluation
 from modicum.escrow.programs import Cell, Program, Table
-from modicum.shell.catalogue.texts import installed
-from modicum.shell.catalogue.trying import try_out
+from modicum.sandbox.texts import installed
+from modicum.sandbox.trial import try_out
 
 Score = Callable[..., float | None]
 

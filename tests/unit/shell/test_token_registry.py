@@ -14,6 +14,16 @@ import pytest
 from samples.small import NOON, compiled
 from samples.stores import Place, postgres_place, sqlite_place
 
+from modicum.api.local import Workspace
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import ALL, Identity
+from modicum.api.permissions.tokens import (
+    Token,
+    TokenTerms,
+    secret_digest,
+    token_digest,
+)
+from modicum.api.ports.storage import Store
 from modicum.core.errors import (
     AccessError,
     Code,
@@ -21,22 +31,12 @@ from modicum.core.errors import (
     UsageError,
     VerificationError,
 )
-from modicum.shell.clock import FixedClock, add_seconds
-from modicum.shell.registry import recently_read, rows
-from modicum.shell.registry.recently_read import RecentlyRead
-from modicum.shell.registry.registry import IssuedToken, Registry, open_registry
-from modicum.shell.registry.rows import FORGOTTEN_MAX
-from modicum.shell.storage.still_store import StillStore
-from modicum.workspace import Workspace
-from modicum.workspace.permissions.actions import Role
-from modicum.workspace.permissions.identity import ALL, Identity
-from modicum.workspace.permissions.tokens import (
-    Token,
-    TokenTerms,
-    secret_digest,
-    token_digest,
-)
-from modicum.workspace.ports import Store
+from modicum.server.auth import recently_read, registry_rows
+from modicum.server.auth.recently_read import RecentlyRead
+from modicum.server.auth.registry import IssuedToken, Registry, open_registry
+from modicum.server.auth.registry_rows import FORGOTTEN_MAX
+from modicum.storage.read_only import StillStore
+from modicum.system.clock import FixedClock, add_seconds
 
 DAY = 24 * 60 * 60
 ANALYST = {Role.ANALYST: frozenset({"hr", "bank"})}
@@ -242,7 +242,7 @@ def test_of_two_who_revoke_at_once_the_first_counts(
     registry: Registry, store: Any
 ) -> None:
     issued = registry.add_token(TokenTerms("olga", ANALYST), created_by="ada")
-    first, second = (rows.revoking(issued.token.id, at) for at in ("1", "2"))
+    first, second = (registry_rows.revoking(issued.token.id, at) for at in ("1", "2"))
     assert store.change_beside([first, second]) == [1, 0]
     assert [one.revoked_at for one in registry.tokens()] == ["1"]
 
@@ -410,7 +410,7 @@ def test_few_sessions_are_forgotten_at_once(
 ) -> None:
     session = registry.add_session(Identity("olga", ANALYST), seconds=10).session
     more = [
-        rows.beginning(
+        registry_rows.beginning(
             type(session)(f"{n}", session.identity, "", NOON, NOON[:-1] + f"{n:03}Z")
         )
         for n in range(FORGOTTEN_MAX + 5)
@@ -423,7 +423,7 @@ def test_few_sessions_are_forgotten_at_once(
 
 
 def count(store: Any) -> int:
-    from modicum.shell.storage.beside import Statement
+    from modicum.storage.service_tables import Statement
 
     return int(store.rows_beside(Statement("SELECT count(*) FROM {s}.sessions"))[0][0])
 

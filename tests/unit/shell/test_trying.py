@@ -11,9 +11,9 @@ from modicum.core.errors import Code, InputError
 from modicum.escrow import tasks
 from modicum.escrow.dummy_answers import dummy_answers
 from modicum.escrow.programs import Program, Table
-from modicum.query.parsing import parse_query
-from modicum.shell.catalogue.texts import installed
-from modicum.shell.catalogue.trying import PRINTED_MAX, UNHELD, try_out
+from modicum.query.parser import parse_query
+from modicum.sandbox.texts import installed
+from modicum.sandbox.trial import PRINTED_MAX, UNHELD, try_out
 
 TABLE = {"t": Table(("town", "n"), (("a", 1), ("b", None)))}
 

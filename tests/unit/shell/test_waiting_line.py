@@ -12,8 +12,8 @@ import pytest
 from budget import counted
 
 from modicum.core.errors import InvariantError, UnavailableError
-from modicum.shell.serving.promise import Promise, Reply
-from modicum.shell.serving.waiting_line import Waiting, WaitingLine, not_read
+from modicum.writer.future import Promise, Reply
+from modicum.writer.queue import Waiting, WaitingLine, not_read
 
 #: No test waits longer for a thread; only a test that fails waits so long.
 PATIENCE = 20.0

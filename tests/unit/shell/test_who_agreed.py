@@ -11,24 +11,24 @@ from samples.audited import HOSTILE, key
 from samples.pages import Reader, read
 from samples.small import NOON, POLICY, compiled, counts
 
+from modicum.api.local import Workspace
+from modicum.api.local.evaluation import price_release
 from modicum.ledger.log.events import ApprovalGiven, PlanCommitted, PolicyActivated
 from modicum.ledger.log.request_events import (
     PolicyProposed,
     ReleaseRequested,
     RequestWithdrawn,
 )
-from modicum.shell.clock import FixedClock
-from modicum.shell.proofs.verification import Trust
-from modicum.shell.report.markup import visible
-from modicum.shell.report.page import page
-from modicum.shell.report.reading import opened_ledger, report_on
-from modicum.shell.report.shown import SHOWN
-from modicum.shell.report.statement import Statement
-from modicum.shell.report.story import Story
-from modicum.shell.report.told import Told
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
-from modicum.workspace.answers import price_release
+from modicum.reports.log_position import Told
+from modicum.reports.markup import visible
+from modicum.reports.sources import opened_ledger, report_on
+from modicum.reports.statement import Statement
+from modicum.reports.statement_html import page
+from modicum.reports.text import SHOWN
+from modicum.reports.timeline import Story
+from modicum.storage.proofs.verification import Trust
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 OWN, OTHER = (key(number).public.hex() for number in (1, 2))
 ASKING = POLICY + (

@@ -14,15 +14,15 @@ from budget import examples
 from samples.simulation import DAWN, POLICY, CrashError, Disk, FaultyStore, FaultyTurn
 from samples.small import compiled
 
+from modicum.api.local import Workspace
+from modicum.api.local.live_ledger import LiveLedger
+from modicum.api.local.submit import BringingIn, prepared
 from modicum.core.errors import ConflictError, UnavailableError
 from modicum.ledger import audit
-from modicum.shell.clock import FixedClock, add_seconds
-from modicum.shell.serving.feed import Feed, FeedingStore, FollowingStore
-from modicum.shell.serving.waiting_line import Waiting, WaitingLine
-from modicum.shell.serving.writer import Writer
-from modicum.workspace import Workspace
-from modicum.workspace.bringing_in import BringingIn, prepared
-from modicum.workspace.live_ledger import LiveLedger
+from modicum.system.clock import FixedClock, add_seconds
+from modicum.writer.group_commit import Writer
+from modicum.writer.log_tail import Feed, FeedingStore, FollowingStore
+from modicum.writer.queue import Waiting, WaitingLine
 
 
 class PowerCut(BaseException):

@@ -14,7 +14,7 @@ from ruamel.yaml.events import DocumentStartEvent, ScalarEvent
 from modicum.core.document import Entries, Items, Node, Scalar
 from modicum.core.errors import Code, InputError, Mark
 from modicum.core.yaml_reader import read_document
-from modicum.shell.yaml_pieces import pieces
+from modicum.ops.files.yaml_documents import pieces
 
 #: Documents; in some of them stands what looks like the end of one.
 DOCUMENTS = (

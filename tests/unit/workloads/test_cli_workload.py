@@ -13,10 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from modicum.cli.main import app
-from modicum.shell.workload_files import read_workload
+from modicum.ops.files.workloads import read_workload
 from modicum.workloads.cohere import Recipe
 from modicum.workloads.document import to_plain
-from modicum.workloads.generate import generated
+from modicum.workloads.registry import generated
 
 
 def run(*args: object) -> tuple[int, str]:

@@ -24,10 +24,10 @@ from modicum.workloads.cohere import (
     widths_of,
 )
 from modicum.workloads.document import to_plain
-from modicum.workloads.draws import beta_quarters
-from modicum.workloads.generate import NAMES, generated, usual_rounds
 from modicum.workloads.mechanisms import SIZES
 from modicum.workloads.model import DOMAIN, Requests, Workload
+from modicum.workloads.random_draws import beta_quarters
+from modicum.workloads.registry import NAMES, generated, usual_rounds
 from modicum.workloads.releases import spans
 from modicum.workloads.summary import summary
 

@@ -11,7 +11,7 @@ import pytest
 
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.release import parse_release, price
 from modicum.workloads.cohere import Recipe, cohere
 from modicum.workloads.dpolicy import (

@@ -13,19 +13,19 @@ from budget import examples
 
 from modicum.accounting.amounts import is_infinite
 from modicum.accounting.budgets import ApproxBudget
+from modicum.accounting.calibration import meets
 from modicum.accounting.grid import DELTA as DELTA_COORDINATE
 from modicum.accounting.grid import EPS, INFINITE, RHO, order_index
 from modicum.accounting.grid import ORDERS as GRID
-from modicum.accounting.kinds.calibration import meets
 from modicum.accounting.losses import Loss
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError
-from modicum.core.exact import LOSS_UNIT
-from modicum.policy.compile import compile_text
+from modicum.core.rationals import LOSS_UNIT
+from modicum.policy.compiler import compile_text
 from modicum.release import parse_release, price
 from modicum.workloads.known_losses import LOSSES, ONE_IN
 from modicum.workloads.mechanisms import DELTA, MECHANISMS, SIZES
-from modicum.workloads.published import ORDERS
+from modicum.workloads.published_prices import ORDERS
 from modicum.workloads.request_types import (
     PRICINGS,
     Pricing,

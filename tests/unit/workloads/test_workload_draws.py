@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modicum.core.errors import Code, InputError
-from modicum.workloads.draws import (
+from modicum.workloads.random_draws import (
     BETAS,
     SEED_MAX,
     UNIFORMS_PER_WIDTH,

@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from modicum.core.canonical import encode
 from modicum.core.errors import Code, InputError, UsageError
-from modicum.shell.workload_files import read_workload, write_workload
+from modicum.ops.files.workloads import read_workload, write_workload
 from modicum.workloads.arrow import from_arrow, to_arrow
 from modicum.workloads.cohere import Recipe, cohere
 from modicum.workloads.document import FORMAT, from_plain, to_plain

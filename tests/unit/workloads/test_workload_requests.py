@@ -14,15 +14,15 @@ from modicum.cli.main import app
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
-from modicum.ledger.log.recorded import record_release
+from modicum.ledger.log.recorded_release import record_release
+from modicum.ops.files.documents import load_policy
+from modicum.ops.files.requests import load
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.release import parse_release, price
-from modicum.shell.files import load_policy
-from modicum.shell.request_files import load
 from modicum.workloads.cohere import Recipe
-from modicum.workloads.generate import generated
 from modicum.workloads.model import Workload
+from modicum.workloads.registry import generated
 from modicum.workloads.releases import batch_of, release_of
 
 ROOT = Path(__file__).parents[3]

@@ -15,29 +15,29 @@ from typer.testing import CliRunner
 
 from modicum.accounting import Loss
 from modicum.accounting.grid import DELTA, coordinate_name
-from modicum.core.canonical import digest, encode
-from modicum.core.errors import Code, ConflictError, InputError, ModicumError
-from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
-from modicum.ledger.log.events import PlanCommitted, RoundOpened
-from modicum.ledger.log.recorded import RecordedMechanism
-from modicum.policy import CompiledPolicy
-from modicum.release import Part, Population, Vocabulary
-from modicum.release.parts import FIRST_DAY, LAST_DAY
-from modicum.release.sampling import Sampling
-from modicum.shell.clock import FixedClock, add_seconds
-from modicum.shell.wiring import open_workspace
-from modicum.workspace import Workspace
-from modicum.workspace.planning.access import Grant, Granting
-from modicum.workspace.planning.access_document import (
+from modicum.api.local import Workspace
+from modicum.api.local.access.access_document import (
     Access,
     access_to_plain,
     losses_to_text,
     rows_to_plain,
 )
-from modicum.workspace.planning.access_postgresql import postgresql_policies
-from modicum.workspace.planning.access_releases import Wanted, exported_access
-from modicum.workspace.planning.access_rows import Columns, row_filter
-from modicum.workspace.planning.access_sql import sql_filters, sql_predicate
+from modicum.api.local.access.access_postgresql import postgresql_policies
+from modicum.api.local.access.grants import Grant, Granting
+from modicum.api.local.access.releases import Wanted, exported_access
+from modicum.api.local.access.row_filters import Columns, row_filter
+from modicum.api.local.access.sql import sql_filters, sql_predicate
+from modicum.core.canonical import digest, encode
+from modicum.core.errors import Code, ConflictError, InputError, ModicumError
+from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
+from modicum.ledger.log.events import PlanCommitted, RoundOpened
+from modicum.ledger.log.recorded_release import RecordedMechanism
+from modicum.ops.wiring import open_workspace
+from modicum.policy import CompiledPolicy
+from modicum.release import Part, Population, Vocabulary
+from modicum.release.parts import FIRST_DAY, LAST_DAY
+from modicum.release.sampling import Sampling
+from modicum.system.clock import FixedClock, add_seconds
 
 POLICY = """
 modicum: policy/v1

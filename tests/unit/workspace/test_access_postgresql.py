@@ -11,14 +11,14 @@ import pytest
 from samples.postgres import Cluster
 from samples.small import compiled
 
+from modicum.api.local.access.access_document import Access
+from modicum.api.local.access.access_postgresql import postgresql_policies, role_of
+from modicum.api.local.access.grants import Grant, Granting
+from modicum.api.local.access.row_filters import Columns
 from modicum.core.errors import Code, InputError
 from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
-from modicum.ledger.log.recorded import RecordedMechanism
+from modicum.ledger.log.recorded_release import RecordedMechanism
 from modicum.release import Part
-from modicum.workspace.planning.access import Grant, Granting
-from modicum.workspace.planning.access_document import Access
-from modicum.workspace.planning.access_postgresql import postgresql_policies, role_of
-from modicum.workspace.planning.access_rows import Columns
 
 POLICY = """
 modicum: policy/v1

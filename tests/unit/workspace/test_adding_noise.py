@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from samples.small import workspace
 
 import modicum as mo
+from modicum.api.local import Workspace
+from modicum.api.local.adding_noise import _float_above
+from modicum.api.local.reservation_use import Use
 from modicum.core.errors import Code, ConflictError, InputError
-from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.engines.noise import OpenDpSampler
-from modicum.workspace import Workspace
-from modicum.workspace.adding_noise import _float_above
-from modicum.workspace.using import Use
+from modicum.engines.noise import OpenDpSampler
+from modicum.integrations.loader import Adapters
 
 
 class Noting(OpenDpSampler):

@@ -16,14 +16,14 @@ from samples import parted
 from samples.parted import costs, mechanism, noise, policy, priced, release
 from samples.small import workspace
 
+from modicum.api.local.alternatives import trials as searching
+from modicum.api.local.alternatives.largest_fit import largest_fit
+from modicum.api.local.alternatives.options import options
+from modicum.api.local.alternatives.trials import WORK_MAX, Trials
+from modicum.api.local.evaluation import price_release
+from modicum.api.local.explanation.remedies import ENDED_EARLY, Fit
+from modicum.api.local.queries.actions import Queries
 from modicum.ledger import decide
-from modicum.workspace.alternatives import trials as searching
-from modicum.workspace.alternatives.largest_fit import largest_fit
-from modicum.workspace.alternatives.options import options
-from modicum.workspace.alternatives.trials import WORK_MAX, Trials
-from modicum.workspace.answers import price_release
-from modicum.workspace.explaining.fits import ENDED_EARLY, Fit
-from modicum.workspace.querying.queries import Queries
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 VARIED = ("noise", "rho", "where", "periods")
@@ -139,7 +139,7 @@ def test_twenty_mechanisms_are_searched_to_the_end() -> None:
 
 
 def searching_tries() -> int:
-    from modicum.workspace.alternatives.smaller_parts import TRIES_MAX
+    from modicum.api.local.alternatives.smaller_parts import TRIES_MAX
 
     return TRIES_MAX
 

@@ -13,6 +13,10 @@ from samples.documents import described_in, keys
 from samples.small import NOON, compiled
 
 from modicum.accounting import Loss
+from modicum.api.local import Workspace
+from modicum.api.local.approvers import asked_people_of
+from modicum.api.local.backfill import NO_PERIODS
+from modicum.api.local.policies.replay import history_of
 from modicum.core.errors import (
     ApprovalError,
     Code,
@@ -30,15 +34,11 @@ from modicum.ledger import (
     seal,
 )
 from modicum.ledger.log.events import PastRedescribed
-from modicum.shell.clock import FixedClock
-from modicum.shell.proofs.verification import Trust
-from modicum.shell.report.page import page
-from modicum.shell.report.reading import opened_ledger, report_on
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
-from modicum.workspace.asked_people import asked_people_of
-from modicum.workspace.past_descriptions import NO_PERIODS
-from modicum.workspace.policies.past import history_of
+from modicum.reports.sources import opened_ledger, report_on
+from modicum.reports.statement_html import page
+from modicum.storage.proofs.verification import Trust
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 POLICY = """
 modicum: policy/v1

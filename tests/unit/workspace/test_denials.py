@@ -13,14 +13,14 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from samples.small import NOON, compiled, counts
 
+from modicum.api.local import Decision, Workspace
+from modicum.api.local.repeated_denials import Denials
+from modicum.api.local.submit import prepared
 from modicum.core.errors import ConflictError
 from modicum.ledger import Event, Record, event_of, seal
 from modicum.ledger.log.events import Annotated, ReleaseDenied, event_name
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Decision, Workspace
-from modicum.workspace.bringing_in import prepared
-from modicum.workspace.denials import Denials
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 #: What may stand between two denials that are one.
 BETWEEN = {

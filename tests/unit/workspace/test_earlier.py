@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from samples.small import NOON, POLICY, compiled, counts, workspace
 
+from modicum.api.local import Workspace
+from modicum.api.local.ledger_view import LedgerView
 from modicum.core.errors import Code, ConflictError, UsageError
-from modicum.shell.clock import FixedClock, add_seconds
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.shell.wiring import open_workspace
-from modicum.workspace import Workspace
-from modicum.workspace.ledger_view import LedgerView
+from modicum.ops.wiring import open_workspace
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock, add_seconds
 
 WIDER = POLICY.replace("high: 1.0", "high: 1.1").replace("name: small", "name: wider")
 HOUR = 60 * 60

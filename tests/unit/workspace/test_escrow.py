@@ -20,6 +20,11 @@ from samples.escrows import (
     query,
 )
 
+from modicum.api.local.escrow import proposal
+from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.escrow.programs import program_text
+from modicum.api.local.escrow.proposal import Heading
+from modicum.api.ports.escrow import Limits, Sealed
 from modicum.core.errors import (
     ApprovalError,
     ConflictError,
@@ -34,13 +39,8 @@ from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program, Range
 from modicum.ledger.log.contracts import TaskTerms, Version
 from modicum.ledger.log.escrow_events import ContractProposed
-from modicum.policy.compile import compile_text
-from modicum.shell.clock import FixedClock
-from modicum.workspace.escrowing import asking
-from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.data_kept import Declared, Owned
-from modicum.workspace.escrowing.ports import Limits, Sealed
-from modicum.workspace.escrowing.programs_kept import program_text
+from modicum.policy.compiler import compile_text
+from modicum.system.clock import FixedClock
 
 
 @pytest.fixture
@@ -205,8 +205,8 @@ def test_a_contract_of_an_earlier_version_gives_it_no_exact_answers(
     program = replace(SHARES_A_KERNEL, compares=compares)
     amir = world.office("amir")
     with monkeypatch.context() as earlier:
-        earlier.setattr(asking, "may_see_exact", lambda *_: True)
-        earlier.setattr(asking, "refuse_exact", lambda *_: None)
+        earlier.setattr(proposal, "may_see_exact", lambda *_: True)
+        earlier.setattr(proposal, "refuse_exact", lambda *_: None)
         amir.ask_task(Heading("t", "to know"), "q", program, blocks=blocks)
     world.agree("t")
     with pytest.raises(InputError, match="may not see exact answers"):

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from samples.escrows import OWNED, POLICY, PROGRAM, ROWS, TABLES, World, query
 
+from modicum.api.local.escrow import datasets
+from modicum.api.local.escrow.datasets import Declared
+from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.synthetic_answers import queries_written
+from modicum.api.ports.escrow import Limits
 from modicum.core.errors import Code, ConflictError, InputError, ModicumError
 from modicum.escrow.blocks import ByBlocks
-from modicum.policy.compile import compile_text
-from modicum.shell.escrow.by_risk import query_risk
-from modicum.workspace.escrowing import data_kept
-from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.data_kept import Declared
-from modicum.workspace.escrowing.ports import Limits
-from modicum.workspace.escrowing.trying import queries_written
+from modicum.ops.escrow.epsilon_choice import query_risk
+from modicum.policy.compiler import compile_text
 
 #: The same policy after somebody gave another name to what the pay data holds.
 WITHOUT_PAY = POLICY
@@ -109,7 +109,7 @@ def test_no_name_is_taken_twice_in_other_capitals(
     with pytest.raises(InputError, match="differ in capitals only"):
         world.office("bea").register("PEOPLE", ROWS, shouted, owned)
     # Two who do so at once are not told; then queries read the first.
-    monkeypatch.setattr(data_kept, "_refuse_look_alike", lambda *_: None)
+    monkeypatch.setattr(datasets, "_refuse_look_alike", lambda *_: None)
     world.office("bea").register("PEOPLE", ROWS, shouted, owned)
     asked = query("r-1").replace("FROM people", "FROM PEOPLE")
     flow = world.office("amir").ask_query(HEADING, [asked])

@@ -16,6 +16,13 @@ from samples.audited import key
 from samples.escrows import OWNED, POLICY, PROGRAM, ROWS, TABLES, World, query
 from samples.first_version import take_up
 
+from modicum.api.local import Workspace
+from modicum.api.local.escrow import datasets, execution, run
+from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.escrow.execution import Tools
+from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.queries.execution import answered
+from modicum.api.ports.escrow import Limits, Sealed
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -26,25 +33,18 @@ from modicum.core.errors import (
     UnavailableError,
 )
 from modicum.escrow.blocks import ByBlocks
+from modicum.integrations.loader import Adapters
 from modicum.ledger import event_of
-from modicum.ledger.following.snapshot import Snapshot, write_snapshot
 from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
 from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.ledger.log.events import ApprovalGiven, DisclosureRecorded, event_name
+from modicum.ledger.replay.snapshot import Snapshot, write_snapshot
 from modicum.ledger.state.agreement import Agreement
-from modicum.policy.compile import compile_text
-from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.escrow.equipment import EscrowPlace
-from modicum.shell.escrow.opening import open_escrow
-from modicum.shell.serving.opening import open_decider
-from modicum.shell.vault.key_files import new_key_file
-from modicum.workspace import Workspace
-from modicum.workspace.escrowing import carrying_out, data_kept, runs
-from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.data_kept import Declared, Owned
-from modicum.workspace.escrowing.ports import Limits, Sealed
-from modicum.workspace.escrowing.runs import Tools
-from modicum.workspace.querying.running import answered
+from modicum.ops.escrow.equipment import EscrowPlace
+from modicum.ops.escrow.opening import open_escrow
+from modicum.policy.compiler import compile_text
+from modicum.vault.key_files import new_key_file
+from modicum.writer.factory import open_decider
 
 #: A policy by which the same query means something else.
 OTHER = POLICY.replace("units: {user: {id: person}}", "units: {user: {id: town}}")
@@ -136,7 +136,7 @@ def test_a_raw_signal_is_disclosed_in_words_of_the_escrow(world: World) -> None:
 def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reserve = runs.reserve
+    reserve = execution.reserve
 
     def reserved(*given: Any) -> Any:
         found = reserve(*given)
@@ -145,7 +145,7 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
 
     world.office("amir").ask_query(Heading("q", "?"), [query("r-1")])
     world.agree("q")
-    monkeypatch.setattr(carrying_out, "reserve", reserved)
+    monkeypatch.setattr(run, "reserve", reserved)
     with pytest.raises(ModicumError):
         world.office("amir").run("q")
     assert "flow-begun" not in [event_name(one) for one in bodies(world)]
@@ -170,7 +170,7 @@ def test_what_is_reserved_for_a_run_that_does_not_begin_is_taken_back(
     meanwhile: Callable[[World], object],
     mistake: type[ModicumError],
 ) -> None:
-    reserve = runs.reserve
+    reserve = execution.reserve
 
     def reserved(*given: Any) -> Any:
         found = reserve(*given)
@@ -180,7 +180,7 @@ def test_what_is_reserved_for_a_run_that_does_not_begin_is_taken_back(
     two = [query("r-1", "0.1"), query("r-2", "0.1")]
     world.office("amir").ask_query(Heading("q", "?"), two)
     world.agree("q")
-    monkeypatch.setattr(carrying_out, "reserve", reserved)
+    monkeypatch.setattr(run, "reserve", reserved)
     with pytest.raises(mistake):
         world.office("amir").run("q")
     standing = world.workspace("auditor").standing
@@ -232,7 +232,7 @@ def test_data_that_is_shredded_while_it_is_queried_leaves_nothing(
         world.office("olga").shred(version, reason="a person asked for it")
         return found
 
-    monkeypatch.setattr(carrying_out, "answered", shredded)
+    monkeypatch.setattr(run, "answered", shredded)
     with pytest.raises(UnavailableError, match="ended without a result"):
         world.office("amir").run("q")
     assert [event_name(one) for one in bodies(world)][-2:] == [
@@ -303,7 +303,7 @@ def test_rows_that_were_not_registered_are_shredded(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office = world.office("olga")
-    monkeypatch.setattr(data_kept, "_added", _stopped)
+    monkeypatch.setattr(datasets, "_added", _stopped)
     with pytest.raises(StoppedError):
         office.register("people", ROWS, Declared(TABLES))
     assert set(world.equipment.vault.things) == {"data/people/1"}
@@ -454,7 +454,7 @@ def test_what_ended_by_itself_keeps_nothing_else_reserved() -> None:
                 raise ConflictError(Problem(Code.RELEASE_STATE, "it ended"))
             taken_back.append(f"{release}: {reason}")
 
-    runs.give_up(Ending(), ["r-1", "r-2", "r-3"], "why")  # type: ignore[arg-type]
+    execution.give_up(Ending(), ["r-1", "r-2", "r-3"], "why")  # type: ignore[arg-type]
     assert taken_back == ["r-2: why", "r-3: why"]
 
 
@@ -689,7 +689,7 @@ def test_what_nobody_wants_is_not_begun_by_a_ledger_that_comes_back(
         raise UnavailableError(Problem(Code.LEDGER_BUSY, "it is away"))
 
     with monkeypatch.context() as patched:
-        patched.setattr(carrying_out, "begin", refused)
+        patched.setattr(run, "begin", refused)
         with pytest.raises(TimeoutError):
             world.office("amir", still).run("t")
     assert world.office("amir").show("t").flow.runs == 0

@@ -14,6 +14,10 @@ from oracle.escrow import permits
 from samples.escrows import OWNED, POLICY, ROWS, TABLES, World, query
 from samples.first_version import take_up
 
+from modicum.api.local.escrow import execution, running_blocks
+from modicum.api.local.escrow.datasets import Declared
+from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.review import examined
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -23,23 +27,19 @@ from modicum.core.errors import (
     StaleError,
     UnavailableError,
 )
-from modicum.core.exact import LOSS_UNIT
+from modicum.core.rationals import LOSS_UNIT
+from modicum.engines.factory import SystemLots
+from modicum.engines.noise import OpenDpSampler
 from modicum.escrow.blocks import SENSITIVITY, ByBlocks
 from modicum.escrow.programs import STEPS, Program, Range
+from modicum.integrations.loader import Adapters
 from modicum.ledger import event_of
 from modicum.ledger.log.contracts import TaskTerms
 from modicum.ledger.log.escrow_events import ContractProposed
-from modicum.ledger.log.event_format import to_plain
+from modicum.ledger.log.event_codec import to_plain
 from modicum.ledger.log.events import ReleaseReserved
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.query.statistics import Secrets
-from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.engines.noise import OpenDpSampler
-from modicum.shell.engines.opening import SystemLots
-from modicum.workspace.escrowing import running_blocks, runs
-from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.data_kept import Declared
-from modicum.workspace.escrowing.looking import examined
 
 SHARE = b"""\
 def score(tables, arguments, reference):
@@ -680,7 +680,7 @@ def test_a_policy_that_means_something_else_stops_it(
     with pytest.raises((StaleError, InputError)):
         world.office("amir").run("t")
     activate(world, POLICY)
-    reserve = runs.reserve
+    reserve = execution.reserve
 
     def reserved(*given: Any) -> Any:
         found = reserve(*given)
@@ -698,7 +698,7 @@ def test_what_is_reserved_is_taken_back_if_an_owner_refuses_meanwhile(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked(world)
-    reserve = runs.reserve
+    reserve = execution.reserve
 
     def reserved(*given: Any) -> Any:
         found = reserve(*given)

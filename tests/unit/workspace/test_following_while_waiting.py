@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from samples.small import NOON, compiled, counts
 
+from modicum.api.local import Workspace
+from modicum.api.local.live_ledger import FOLLOWED_AT_ONCE, LiveLedger
+from modicum.api.ports.storage import Turn
 from modicum.core.errors import Code, Problem, UnavailableError, VerificationError
 from modicum.ledger import Record
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
-from modicum.workspace.live_ledger import FOLLOWED_AT_ONCE, LiveLedger
-from modicum.workspace.ports import Turn
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 MANY = 3 * FOLLOWED_AT_ONCE
 

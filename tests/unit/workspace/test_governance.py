@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from samples.small import NOON, POLICY, compiled, counts
 
+from modicum.api.local import Workspace
+from modicum.api.local.backfill import price_past, refuse_future
 from modicum.core.errors import (
     ApprovalError,
     Code,
@@ -18,7 +20,7 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.ledger import event_of
-from modicum.ledger.deciding.approvals import Hearing
+from modicum.ledger.decision.approvals import Hearing
 from modicum.ledger.log.events import (
     Annotated,
     DisclosureRecorded,
@@ -26,10 +28,8 @@ from modicum.ledger.log.events import (
     PolicyActivated,
     ReleaseReserved,
 )
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
-from modicum.workspace.past_descriptions import price_past, refuse_future
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 ROLES = "roles: {officer: [olga, pavel], steward: [sam]}\n"
 APPROVED = (
@@ -221,7 +221,7 @@ def test_a_log_of_a_version_that_counted_names_holds(
     with monkeypatch.context() as earlier:
         by_names = property(lambda one: max(one.approval.need - len(one.agreed), 0))
         earlier.setattr(Hearing, "missing", by_names)
-        earlier.setattr("modicum.ledger.deciding.approvals.meant_by", str)
+        earlier.setattr("modicum.ledger.decision.approvals.meant_by", str)
         for name in ("mia", "Mia"):
             of(tmp_path, name).governance.approve(PUBLIC, reason="fine")
             of(tmp_path, name).governance.approve_policy(new, reason="fine")

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples.small import POLICY, compiled, counts, workspace
 
-from modicum.cli.exits import Exit, exit_for
+from modicum.api.local.evaluation import price_release
+from modicum.api.local.policies.test_format import Expected, Outcome, PolicyTest
+from modicum.api.local.policies.tests import coverage, run_test
+from modicum.cli.exit_codes import Exit, exit_for
 from modicum.core.document import from_python
 from modicum.core.errors import ApprovalError, Code, InputError
-from modicum.ledger.deciding.approvals import approvals_asked
-from modicum.workspace.answers import price_release
-from modicum.workspace.policies.policy_test_files import Expected, Outcome, PolicyTest
-from modicum.workspace.policies.policy_tests import coverage, run_test
+from modicum.ledger.decision.approvals import approvals_asked
 
 GUARDED = (
     POLICY

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from samples import small
 
+from modicum.api.local.evaluation import price_release
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
-from modicum.workspace.answers import price_release
 
 
 def release(orders: dict[Any, object]) -> dict[str, Any]:

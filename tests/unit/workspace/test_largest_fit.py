@@ -31,17 +31,17 @@ from samples.parted import (
     trials,
 )
 
+from modicum.api.local.alternatives import smaller_parts
+from modicum.api.local.alternatives.digits import number_on, rung_above, rung_below
+from modicum.api.local.alternatives.largest_fit import VARIED, largest_fit
+from modicum.api.local.alternatives.options import options
+from modicum.api.local.alternatives.part_text import days_words
+from modicum.api.local.alternatives.trials import Trials
+from modicum.api.local.explanation.release_text import written
 from modicum.core.errors import Code, InputError
 from modicum.ledger import decide
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
-from modicum.workspace.alternatives import smaller_parts
-from modicum.workspace.alternatives.digits import number_on, rung_above, rung_below
-from modicum.workspace.alternatives.largest_fit import VARIED, largest_fit
-from modicum.workspace.alternatives.options import options
-from modicum.workspace.alternatives.part_words import days_words
-from modicum.workspace.alternatives.trials import Trials
-from modicum.workspace.explaining.written import written
+from modicum.policy.compiler import compile_text
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 RELATIONS = st.sampled_from(["add-remove", "add-remove", "substitute", "any-change"])

@@ -13,12 +13,12 @@ import pytest
 from samples.small import NOON, compiled, counts
 from samples.stores import Place, postgres_place, sqlite_place
 
+from modicum.api.local import Workspace
+from modicum.api.ports.storage import Store
 from modicum.core.errors import Code, UnavailableError, VerificationError
 from modicum.ledger import Record
-from modicum.shell.clock import FixedClock, add_seconds
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
-from modicum.workspace.ports import Store
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock, add_seconds
 
 CUT = "DELETE FROM {s}events WHERE seq > 2"
 
@@ -136,7 +136,7 @@ def test_after_a_failure_the_log_must_still_go_on_from_what_was_read(
     for number in range(3):
         ws.submit(counts(f"r-{number}", rho="0.001"))
     with monkeypatch.context() as patched:
-        patched.setattr("modicum.workspace.book.Entry.commit", _fail)
+        patched.setattr("modicum.api.local.balances.Entry.commit", _fail)
         with pytest.raises(RuntimeError):
             ws.submit(counts("r-4", rho="0.001"))
     with closing(sqlite3.connect(path)) as connection:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from samples.small import workspace
 
-from modicum.workspace.views.standings import status_view
+from modicum.api.local.views.ledger import status_view
 
 POLICY = """
 modicum: policy/v1

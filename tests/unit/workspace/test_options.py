@@ -16,13 +16,13 @@ from samples import parted
 from samples.parted import costs, mechanism, noise, policy, priced, release, trials
 from samples.small import counts, workspace
 
+from modicum.api.local.alternatives.options import options
+from modicum.api.local.alternatives.trials import Trials
+from modicum.api.local.decision import Decision
 from modicum.core.errors import UnavailableError, UsageError
 from modicum.ledger import Balances, decide
-from modicum.ledger.deciding.balances import Brought
-from modicum.policy.compile import compile_text
-from modicum.workspace.alternatives.options import options
-from modicum.workspace.alternatives.trials import Trials
-from modicum.workspace.decision import Decision
+from modicum.ledger.decision.balances import Brought
+from modicum.policy.compiler import compile_text
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 TEXT = parted.POLICY.replace("NEIGHBORS", "add-remove")

@@ -15,16 +15,16 @@ from samples.first_version import as_written_by, with_policy
 from samples.small import NOON, compiled
 from typer.testing import CliRunner
 
+from modicum.api.local import Workspace
+from modicum.api.local.policies.replay import history_of
+from modicum.api.local.policies.what_if import what_if
 from modicum.cli.main import app
 from modicum.core.errors import Code, InputError, VerificationError
 from modicum.ledger import ChainBreakError, audit
 from modicum.policy.past_units import CLAIMS, MEANING, RECORDED, redefinitions
 from modicum.release import Unit
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
-from modicum.workspace.policies.past import history_of
-from modicum.workspace.policies.what_if import what_if
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 #: Written by a version that let `user-time` become a month after it was a day.
 OLD = Path(__file__).parents[2] / "golden" / "ledgers" / "v4-redefined-unit.db"

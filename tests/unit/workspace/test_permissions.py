@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modicum.core.errors import AccessError, Code
-from modicum.workspace.permissions.actions import (
+from modicum.api.permissions.actions import (
     ALLOWED,
     APART,
     IN_WORDS,
@@ -19,12 +18,8 @@ from modicum.workspace.permissions.actions import (
     Reach,
     Role,
 )
-from modicum.workspace.permissions.identity import (
-    ALL,
-    Grants,
-    Identity,
-    within,
-)
+from modicum.api.permissions.identity import ALL, Grants, Identity, within
+from modicum.core.errors import AccessError, Code
 
 WRITES = {
     Action.PROPOSE_POLICY,

@@ -16,6 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import small
 
+from modicum.api.local import Workspace
+from modicum.api.local.evaluation import price_release
+from modicum.api.local.plans.plan import Asked, Outcome, Plan, read_plan
+from modicum.api.local.plans.requests import Handed, Request, read_request
 from modicum.core.document import from_python
 from modicum.core.errors import (
     Code,
@@ -26,14 +30,10 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.core.yaml_reader import read_document
-from modicum.planner.on_ledger.planned import ON_LEDGER
-from modicum.policy.compile import compile_text
+from modicum.planner.ledger_round.plan import ON_LEDGER
+from modicum.policy.compiler import compile_text
 from modicum.release.utility import UTILITY_MAX
-from modicum.shell.clock import FixedClock
-from modicum.workspace import Workspace
-from modicum.workspace.answers import price_release
-from modicum.workspace.planning.plan import Asked, Outcome, Plan, read_plan
-from modicum.workspace.planning.requests import Handed, Request, read_request
+from modicum.system.clock import FixedClock
 
 POLICY = """
 modicum: policy/v1

@@ -11,13 +11,13 @@ import pytest
 from budget import counted, seed
 from samples.small import POLICY, compiled, counts, workspace
 
+from modicum.api.local import Workspace
+from modicum.api.local.policies.test_format import PolicyTests, read_tests
+from modicum.api.local.policies.tests import Answer, coverage, run_test
 from modicum.core.document import Node, from_python
 from modicum.core.errors import Code, InputError, ModicumError, UsageError
 from modicum.core.yaml_reader import read_document
-from modicum.shell.policy_test_suites import load_suites, run_suites
-from modicum.workspace import Workspace
-from modicum.workspace.policies.policy_test_files import PolicyTests, read_tests
-from modicum.workspace.policies.policy_tests import Answer, coverage, run_test
+from modicum.ops.files.policy_tests import load_suites, run_suites
 
 GOVERNED = (
     POLICY

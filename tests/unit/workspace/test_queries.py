@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from samples import asked
 
+from modicum.api.local import Workspace
+from modicum.api.local.decision import Decision
+from modicum.api.local.queries.actions import Queries, Ran
 from modicum.core.errors import (
     ApprovalError,
     Code,
@@ -24,13 +27,10 @@ from modicum.core.errors import (
     UnavailableError,
 )
 from modicum.policy import CompiledPolicy
-from modicum.query.answers import Answers
-from modicum.query.document import QueryFile
+from modicum.query.query_file import QueryFile
+from modicum.query.results import Answers
 from modicum.query.statistics import Exact, ExactPlan, Secrets
 from modicum.query.tables import Table
-from modicum.workspace import Workspace
-from modicum.workspace.decision import Decision
-from modicum.workspace.querying.queries import Queries, Ran
 
 CANARY = "canary-5309"
 

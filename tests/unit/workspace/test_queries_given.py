@@ -10,8 +10,8 @@ import pytest
 from samples import asked
 
 import modicum as mo
+from modicum.api.local.queries.actions import Queries
 from modicum.core.errors import Code, InputError, Problem
-from modicum.workspace.querying.queries import Queries
 
 CANARY = "canary-5309"
 

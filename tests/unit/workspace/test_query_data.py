@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from modicum.api.local.queries.data import by_table
 from modicum.core.errors import UsageError
-from modicum.workspace.querying.data import by_table
 
 
 def test_data_is_given_by_table() -> None:

@@ -19,14 +19,14 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from samples import asked
 from typer.testing import CliRunner
 
+from modicum.api.local.queries.json_schema import query_schema, tables_schema
 from modicum.cli.main import app
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, from_python
 from modicum.core.errors import InputError
-from modicum.core.exact import parse_number
+from modicum.core.rationals import parse_number
 from modicum.core.yaml_reader import read_document
-from modicum.query.read_asked import QUERY_KEYS
-from modicum.query.read_tables import read_tables
-from modicum.workspace.querying.json_schema import query_schema, tables_schema
+from modicum.query.request_format import QUERY_KEYS
+from modicum.query.table_format import read_tables
 
 DOCS = Path(__file__).parents[3] / "docs"
 VOCABULARY = asked.compiled().policy.vocabulary

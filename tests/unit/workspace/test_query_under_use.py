@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from samples import asked
 
+from modicum.api.local import Workspace
+from modicum.api.local.reservation_use import Use
 from modicum.core.errors import Code, ConflictError, InputError, StaleError, UsageError
-from modicum.query.document import QueryFile
-from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.engines.protocol import Engine
-from modicum.workspace import Workspace
-from modicum.workspace.using import Use
+from modicum.engines.protocol import Engine
+from modicum.integrations.loader import Adapters
+from modicum.query.query_file import QueryFile
 
 ROWS = pa.table(
     {

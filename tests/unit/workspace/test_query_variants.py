@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from samples import asked
 
 import modicum as mo
+from modicum.api.local import Workspace
+from modicum.api.local.queries.actions import Queries
 from modicum.core.document import from_python
 from modicum.core.errors import InputError
 from modicum.core.yaml_reader import read_document
-from modicum.query.document import QueryFile, read_query_file
-from modicum.workspace import Workspace
-from modicum.workspace.querying.queries import Queries
+from modicum.query.query_file import QueryFile, read_query_file
 
 #: The day may lose 0.05, the month 0.75.
 OVER = {"user-day": {"rho": Fraction("0.06")}}

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from samples.small import NOON, POLICY, compiled, counts, workspace
 
+from modicum.api.local import Turn, Workspace
 from modicum.core.errors import Code, Problem, StaleError, UnavailableError
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Turn, Workspace
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 
 class Interrupted(SqliteStore):
@@ -86,7 +86,7 @@ def test_a_limit_finer_than_a_ledger_unit_is_shown_as_it_decides(
     release = counts("r-1", rho=f"0.{cap:012}", attributes=("age",), ml="none")
     ws.record_past(release)
     loss = ws.standings()[2]
-    from modicum.ledger.deciding.amounts import amounts
+    from modicum.ledger.decision.amounts import amounts
 
     assert loss.allowed
     assert amounts(loss).together <= amounts(loss).limit == 2 * 10**12

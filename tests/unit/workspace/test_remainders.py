@@ -10,9 +10,9 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modicum.api.local.alternatives.remainders import apart, remainder
 from modicum.ledger.cells.axes import Box
-from modicum.ledger.cells.cutting import Integers, ends_of
-from modicum.workspace.alternatives.remainders import apart, remainder
+from modicum.ledger.cells.partition import Integers, ends_of
 
 SIDE = 6
 

@@ -16,6 +16,8 @@ from samples.audited import key
 from samples.small import NOON, POLICY, compiled, counts
 from samples.stores import postgres_place, sqlite_place
 
+from modicum.api.local import Workspace
+from modicum.api.ports.storage import Store
 from modicum.core.errors import (
     ApprovalError,
     Code,
@@ -26,11 +28,9 @@ from modicum.core.errors import (
 )
 from modicum.ledger import event_of
 from modicum.ledger.log.events import ApprovalGiven, ReleaseReserved
-from modicum.shell.clock import FixedClock
-from modicum.shell.serving.decider import Decider
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
-from modicum.workspace.ports import Store
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
+from modicum.writer.service import Decider
 
 ASKING = (
     POLICY

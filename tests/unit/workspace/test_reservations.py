@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
+from modicum.api.local import Workspace, submit
+from modicum.api.local.dry_run import TrialStore
+from modicum.api.local.plans.requests import Handed, read_request
 from modicum.core.document import from_python
 from modicum.core.errors import Code, ConflictError, InputError
 from modicum.ledger import ChainBreakError, ReleaseStatus, State, audit, event_of
-from modicum.ledger.following.folding import Followed
-from modicum.ledger.following.snapshot import Snapshot, read_snapshot, write_snapshot
 from modicum.ledger.log.events import ReleaseReserved
 from modicum.ledger.proof.consistency import lasts
-from modicum.policy.compile import compile_text
-from modicum.shell.clock import FixedClock, add_seconds
-from modicum.workspace import Workspace, bringing_in
-from modicum.workspace.planning.requests import Handed, read_request
-from modicum.workspace.trial_ledger import TrialStore
+from modicum.ledger.replay.fold import Followed
+from modicum.ledger.replay.snapshot import Snapshot, read_snapshot, write_snapshot
+from modicum.policy.compiler import compile_text
+from modicum.system.clock import FixedClock, add_seconds
 
 NOON = "2026-05-01T12:00:00.000000Z"
 DAY = 24 * 3600
@@ -230,9 +230,7 @@ def test_a_plan_reserves_more_and_nobody_holds_it() -> None:
 def test_an_audit_finds_what_was_held_beyond_the_share(
     rhos: tuple[str, ...], days: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        bringing_in, "seconds_held", lambda one, *_: one.reserve_seconds
-    )
+    monkeypatch.setattr(submit, "seconds_held", lambda one, *_: one.reserve_seconds)
     ledger = Ledger()
     ann = ledger.by("ann")
     for number, rho in enumerate(rhos):
@@ -249,9 +247,7 @@ def test_an_audit_finds_what_was_held_beyond_the_share(
 def test_an_audit_finds_what_was_reserved_for_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        bringing_in, "seconds_held", lambda one, *_: one.reserve_seconds
-    )
+    monkeypatch.setattr(submit, "seconds_held", lambda one, *_: one.reserve_seconds)
     ledger = Ledger()
     ledger.by("ann").submit(release("a", "0.1"), reserve_seconds=8 * DAY)
     with pytest.raises(ChainBreakError, match="for a time that nobody can ask for"):

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from samples import small
 
+from modicum.api.local import Workspace
+from modicum.api.local.balances import Entry
 from modicum.core.errors import ApprovalError, Code, VerificationError
 from modicum.ledger.log.events import Body, GroupActivated, GroupRetired, RoundOpened
-from modicum.shell.clock import FixedClock
-from modicum.shell.storage.sqlite_store import SqliteStore
-from modicum.workspace import Workspace
-from modicum.workspace.book import Entry
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 HEAD = small.POLICY + "population: {groups: {immutable: [user]}}\n"
 ROLES = "roles: {officer: [olga, Pia], planner: [ben, olga], head: [ruth]}\n"

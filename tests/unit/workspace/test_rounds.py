@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from samples import small
 
+from modicum.api.local import Decision, Workspace
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -23,7 +24,6 @@ from modicum.ledger.log.events import (
     GroupRetired,
     PlanCommitted,
 )
-from modicum.workspace import Decision, Workspace
 
 TURNS = """
 modicum: policy/v1

@@ -26,16 +26,16 @@ from samples.parted import (
 from samples.small import workspace
 
 from modicum.accounting import Total
+from modicum.api.local.alternatives.trials import Look
+from modicum.api.local.cell_balance import cell_balance, part_named, rule_named
+from modicum.api.local.explanation.budget_fit import smallest_budget
+from modicum.api.local.explanation.charges import cells_of, denying_cell, spent_in
+from modicum.api.local.explanation.conflicts import conflicts
 from modicum.core.errors import InputError
 from modicum.ledger import Balances, decide
-from modicum.ledger.deciding.balances import Brought
-from modicum.ledger.deciding.decide import over_history
-from modicum.policy.compile import compile_text
-from modicum.workspace.alternatives.trials import Look
-from modicum.workspace.explaining.charged_cells import cells_of, denying_cell, spent_in
-from modicum.workspace.explaining.conflicts import conflicts
-from modicum.workspace.explaining.fitting import smallest_budget
-from modicum.workspace.spenders import cell_balance, part_named, rule_named
+from modicum.ledger.decision.balances import Brought
+from modicum.ledger.decision.decide import over_history
+from modicum.policy.compiler import compile_text
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 

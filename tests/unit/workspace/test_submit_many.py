@@ -14,6 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples.small import NOON, POLICY, compiled, counts, workspace
 
+from modicum.api.local import (
+    Decision,
+    Submission,
+    Workspace,
+    prepared,
+)
+from modicum.api.local import (
+    balances as book,
+)
+from modicum.api.ports.storage import KeptAnswer
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -24,9 +34,7 @@ from modicum.core.errors import (
     VerificationError,
 )
 from modicum.ledger import Balances, Record, RecordedRelease
-from modicum.shell.clock import FixedClock, add_seconds
-from modicum.workspace import Decision, Submission, Workspace, book, prepared
-from modicum.workspace.ports import KeptAnswer
+from modicum.system.clock import FixedClock, add_seconds
 
 SMALL = compiled()
 MINUTE = 60

@@ -11,14 +11,14 @@ from budget import examples, seed
 from samples.small import POLICY, compiled
 from typer.testing import CliRunner
 
-from modicum.accounting.filters.unlocking import ROUNDS_MAX
+from modicum.accounting.filters.unlock_schedule import ROUNDS_MAX
+from modicum.api.local.policies.test_format import PolicyTest, read_tests
+from modicum.api.local.policies.tested_groups import UserGroups, planning_of
+from modicum.api.local.policies.tests import Answer, run_test
 from modicum.cli.main import app
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
 from modicum.policy import CompiledPolicy
-from modicum.workspace.policies.policy_test_files import PolicyTest, read_tests
-from modicum.workspace.policies.policy_tests import Answer, run_test
-from modicum.workspace.policies.tested_groups import UserGroups, planning_of
 
 GROUPED = (
     POLICY.split("policies:")[0]

@@ -19,11 +19,11 @@ from modicum.accounting.budgets import (
     ZcdpBudget,
 )
 from modicum.accounting.grid import DELTA, RHO
+from modicum.api.local import Workspace
+from modicum.api.local.reservation_use import Use
+from modicum.api.ports.reservation import Reserved
 from modicum.core.errors import Code, ConflictError, InputError, UsageError
-from modicum.shell.adapters.adapting import Adapters
-from modicum.workspace import Workspace
-from modicum.workspace.reserved import Reserved
-from modicum.workspace.using import Use
+from modicum.integrations.loader import Adapters
 
 
 @pytest.fixture

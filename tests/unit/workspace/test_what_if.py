@@ -24,14 +24,18 @@ from modicum.accounting import (
 from modicum.accounting.budgets import RenyiBudget
 from modicum.accounting.grid import COORDINATES, DELTA, RHO
 from modicum.accounting.mechanisms import declared_pure, gaussian
+from modicum.api.local import Workspace
+from modicum.api.local.explanation.budget_fit import (
+    largest_rho,
+    readable,
+    smallest_budget,
+)
+from modicum.api.local.explanation.denial_text import amount_text, room_text
+from modicum.api.local.policies.replay import DENIED, History, history_of
+from modicum.api.local.policies.rule_standing import rule_standing
+from modicum.api.local.policies.what_if import Change, WhatIf, what_if
 from modicum.core.errors import InputError
 from modicum.ledger import ChainBreakError
-from modicum.workspace import Workspace
-from modicum.workspace.explaining.explain import amount_text, room_text
-from modicum.workspace.explaining.fitting import largest_rho, readable, smallest_budget
-from modicum.workspace.policies.past import DENIED, History, history_of
-from modicum.workspace.policies.rule_standing import rule_standing
-from modicum.workspace.policies.what_if import Change, WhatIf, what_if
 
 LATER = "2026-05-03T12:00:00.000000Z"
 

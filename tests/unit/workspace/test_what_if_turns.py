@@ -11,6 +11,9 @@ from budget import examples, seed
 from samples.audited import activated
 from samples.small import NOON, POLICY, compiled
 
+from modicum.api.local.evaluation import price_release
+from modicum.api.local.policies.replay import History, history_of
+from modicum.api.local.policies.what_if import Change, WhatIf, what_if
 from modicum.core.document import from_python
 from modicum.ledger import GENESIS, Balances, Event, RecordedRelease, decide, seal
 from modicum.ledger.log.events import (
@@ -23,11 +26,8 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     RoundOpened,
 )
-from modicum.ledger.state.planning import Planning
+from modicum.ledger.state.rounds import Planning
 from modicum.policy import CompiledPolicy
-from modicum.workspace.answers import price_release
-from modicum.workspace.policies.past import History, history_of
-from modicum.workspace.policies.what_if import Change, WhatIf, what_if
 
 LATER = "2026-06-01T12:00:00.000000Z"
 GROUPED = (

@@ -15,7 +15,7 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.ledger import ReleaseStatus
-from modicum.shell.clock import FixedClock, add_seconds
+from modicum.system.clock import FixedClock, add_seconds
 
 DAY = 24 * 60 * 60
 TIGHTER = POLICY.replace("high: 1.0", "high: 0.9")

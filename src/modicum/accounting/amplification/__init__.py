@@ -12,17 +12,17 @@ from modicum.core.facade import facade
 
 if TYPE_CHECKING:
     from modicum.accounting.amplification.bounds import amplified_eps
-    from modicum.accounting.amplification.gaussian_steps import poisson_gaussian
-    from modicum.accounting.amplification.poisson_samples import (
+    from modicum.accounting.amplification.poisson_sampling import (
         poisson,
         poisson_laplace,
         shared_sample,
         unit_level_rate,
     )
-    from modicum.accounting.amplification.substitution import (
+    from modicum.accounting.amplification.replacement import (
         poisson_substitute,
         without_replacement,
     )
+    from modicum.accounting.amplification.sampled_gaussian import poisson_gaussian
 
 __all__ = [
     "amplified_eps",
@@ -39,11 +39,11 @@ __getattr__ = facade(
     __name__,
     {
         "modicum.accounting.amplification.bounds": "amplified_eps",
-        "modicum.accounting.amplification.gaussian_steps": "poisson_gaussian",
-        "modicum.accounting.amplification.poisson_samples": (
+        "modicum.accounting.amplification.sampled_gaussian": "poisson_gaussian",
+        "modicum.accounting.amplification.poisson_sampling": (
             "poisson poisson_laplace shared_sample unit_level_rate"
         ),
-        "modicum.accounting.amplification.substitution": (
+        "modicum.accounting.amplification.replacement": (
             "poisson_substitute without_replacement"
         ),
     },

@@ -8,8 +8,8 @@ from fractions import Fraction
 from modicum.accounting.amounts import Amount, decimal_of, least
 from modicum.accounting.curves import NOTHING, Curve
 from modicum.accounting.decimals import precise, to_decimal
-from modicum.accounting.mechanisms.declared import EPS_LARGE, pure_curve
-from modicum.accounting.mechanisms.ranges import require_probability
+from modicum.accounting.mechanisms.argument_ranges import require_probability
+from modicum.accounting.mechanisms.declared_guarantee import EPS_LARGE, pure_curve
 
 
 @precise

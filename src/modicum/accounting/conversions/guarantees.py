@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from modicum.accounting.amounts import ZERO, Amount
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import brief
+from modicum.core.rationals import brief
 
 #: What a guarantee may be stated in; ``eps-delta`` is epsilon with a delta above 0.
 Measure: TypeAlias = Literal["eps", "eps-delta", "rho", "mu", "rdp"]

@@ -1,7 +1,7 @@
 """Conversions of a composed loss to epsilon at a given delta.
 
 Valid for parameters fixed in advance; for an adaptive history they are
-information, and the filter decides (see `modicum.accounting.filters.budget_filters`).
+information, and the filter decides (see `modicum.accounting.filters.budget`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from modicum.accounting.grid import (
     coordinate_name,
 )
 from modicum.accounting.losses import Total
-from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
+from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
 from modicum.core.record import dataclass
 
 # alpha - 1 is searched between e^-40 and e^45: wider than any optimum for rho from

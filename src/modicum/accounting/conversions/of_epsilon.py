@@ -5,21 +5,21 @@ from __future__ import annotations
 from fractions import Fraction
 
 from modicum.accounting.amounts import ZERO, Amount
-from modicum.accounting.conversions.advanced import (
+from modicum.accounting.conversions.advanced_composition import (
     adaptive_epsilon,
     advanced_epsilon,
     mean_loss,
 )
 from modicum.accounting.conversions.guarantees import Conversion, Guarantee, Measure
-from modicum.accounting.conversions.optimal import (
+from modicum.accounting.conversions.optimal_composition import (
     optimal_pure_delta,
     optimal_pure_epsilon,
 )
 from modicum.accounting.conversions.profiles import delta_above, loss_above
 from modicum.accounting.decimals import GUARD, precise, to_decimal
-from modicum.accounting.mechanisms.declared import pure_curve
+from modicum.accounting.mechanisms.declared_guarantee import pure_curve
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import brief
+from modicum.core.rationals import brief
 
 
 def _optimal_epsilon(g: Guarantee, delta: Fraction) -> Fraction:

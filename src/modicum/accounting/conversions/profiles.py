@@ -24,7 +24,7 @@ from modicum.accounting.decimals import (
 )
 from modicum.accounting.grid import INFINITE
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import LOSS_UNIT, brief
+from modicum.core.rationals import LOSS_UNIT, brief
 
 #: What the two tails of a Gaussian profile may err by, relative to the larger one:
 #: `normal_tail` and `mills_ratio` have 40 digits.

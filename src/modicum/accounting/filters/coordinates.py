@@ -21,7 +21,7 @@ from modicum.accounting.grid import (
 )
 from modicum.accounting.losses import Loss, Total
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import DELTA_UNIT, brief, floor_units, number_text
+from modicum.core.rationals import DELTA_UNIT, brief, floor_units, number_text
 
 
 @dataclass(frozen=True, slots=True)

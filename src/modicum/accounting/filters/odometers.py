@@ -19,7 +19,7 @@ from modicum.accounting.filters.coordinates import grid_index
 from modicum.accounting.grid import DELTA, EPS, INFINITE, RHO, coordinate_name
 from modicum.accounting.losses import Total
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import LOSS_UNIT, brief
+from modicum.core.rationals import LOSS_UNIT, brief
 
 # How many orders the zCDP odometer watches. A constant, as the shares of delta are:
 # 6 delta / (pi k)^2 for k = 1, 2, ... sums to less than delta.

@@ -16,7 +16,7 @@ from modicum.accounting.conversions.profiles import (
 )
 from modicum.accounting.grid import EPS, MU2, ORDERS, RHO, order_index
 from modicum.accounting.losses import Total
-from modicum.core.exact import DELTA_UNIT, floor_units
+from modicum.core.rationals import DELTA_UNIT, floor_units
 from modicum.core.record import dataclass
 
 

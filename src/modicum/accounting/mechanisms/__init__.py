@@ -10,25 +10,29 @@ from typing import TYPE_CHECKING
 from modicum.core.facade import facade
 
 if TYPE_CHECKING:
-    from modicum.accounting.mechanisms.answers import randomized_response
-    from modicum.accounting.mechanisms.declared import (
+    from modicum.accounting.mechanisms.declared_guarantee import (
         declared_gdp,
         declared_pure,
         declared_renyi,
         declared_zcdp,
     )
-    from modicum.accounting.mechanisms.discrete import (
+    from modicum.accounting.mechanisms.discrete_noise import (
         discrete_gaussian,
         discrete_laplace,
     )
-    from modicum.accounting.mechanisms.noise import gaussian, gaussian_rho, laplace
+    from modicum.accounting.mechanisms.laplace_gaussian import (
+        gaussian,
+        gaussian_rho,
+        laplace,
+    )
+    from modicum.accounting.mechanisms.pate import pate_gnmax
+    from modicum.accounting.mechanisms.randomized_responses import randomized_response
     from modicum.accounting.mechanisms.selection import (
         exponential,
         report_noisy_max,
         sparse_vector,
         sparse_vector_one_threshold,
     )
-    from modicum.accounting.mechanisms.voting import pate_gnmax
 
 __all__ = [
     "declared_gdp",
@@ -51,15 +55,19 @@ __all__ = [
 __getattr__ = facade(
     __name__,
     {
-        "modicum.accounting.mechanisms.answers": "randomized_response",
-        "modicum.accounting.mechanisms.declared": (
+        "modicum.accounting.mechanisms.randomized_responses": "randomized_response",
+        "modicum.accounting.mechanisms.declared_guarantee": (
             "declared_gdp declared_pure declared_renyi declared_zcdp"
         ),
-        "modicum.accounting.mechanisms.discrete": "discrete_gaussian discrete_laplace",
-        "modicum.accounting.mechanisms.noise": "gaussian gaussian_rho laplace",
+        "modicum.accounting.mechanisms.discrete_noise": (
+            "discrete_gaussian discrete_laplace"
+        ),
+        "modicum.accounting.mechanisms.laplace_gaussian": (
+            "gaussian gaussian_rho laplace"
+        ),
         "modicum.accounting.mechanisms.selection": (
             "exponential report_noisy_max sparse_vector sparse_vector_one_threshold"
         ),
-        "modicum.accounting.mechanisms.voting": "pate_gnmax",
+        "modicum.accounting.mechanisms.pate": "pate_gnmax",
     },
 )

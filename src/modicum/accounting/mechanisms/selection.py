@@ -10,17 +10,17 @@ from typing import Literal
 from modicum.accounting.amounts import Amount, least, plus
 from modicum.accounting.curves import NOTHING, Curve, composed
 from modicum.accounting.decimals import precise, to_decimal
-from modicum.accounting.mechanisms.declared import (
+from modicum.accounting.mechanisms.argument_ranges import (
+    require_above_zero,
+    require_at_least_zero,
+)
+from modicum.accounting.mechanisms.declared_guarantee import (
     EPS_LARGE,
     pure_curve,
     pure_mu2,
     pure_rho,
 )
-from modicum.accounting.mechanisms.noise import laplace
-from modicum.accounting.mechanisms.ranges import (
-    require_above_zero,
-    require_at_least_zero,
-)
+from modicum.accounting.mechanisms.laplace_gaussian import laplace
 from modicum.core.errors import Code, InputError, Problem
 
 # Below this eps, alpha * eps**2 / 8 is the same number as the exact curve to more

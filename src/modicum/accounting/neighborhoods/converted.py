@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from modicum.accounting.conversions.best import best_epsilon
+from modicum.accounting.conversions.epsilon_delta import best_epsilon
 from modicum.accounting.conversions.moments import Epsilon, renyi_epsilon
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, INFINITE, ORDERS
-from modicum.accounting.neighborhoods.worst import Candidates
-from modicum.core.exact import DELTA_UNIT, floor_units
+from modicum.accounting.neighborhoods.worst_case import Candidates
+from modicum.core.rationals import DELTA_UNIT, floor_units
 
 #: How many moves are converted to epsilon before an upper bound is given.
 _CONVERSIONS_MAX = 200
@@ -34,7 +34,7 @@ def worst_epsilon(table: Candidates, delta: Fraction) -> tuple[Epsilon, int, boo
     Examples:
         >>> from modicum.accounting.mechanisms import gaussian
         >>> from modicum.accounting.neighborhoods.moves import Move
-        >>> from modicum.accounting.neighborhoods.worst import split
+        >>> from modicum.accounting.neighborhoods.worst_case import split
         >>> losses = [gaussian(rho=Fraction(n, 10)).loss() for n in (1, 5, 2)]
         >>> table = Candidates(*split(losses), True, lambda row: Move(f"{row}"))
         >>> worst_epsilon(table, Fraction(1, 10**6))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from modicum.accounting.neighborhoods.entries import Entry
-from modicum.accounting.neighborhoods.entry_format import read_entry
+from modicum.accounting.neighborhoods.question_format import read_entry
 from modicum.accounting.neighborhoods.region_format import read_axes
 from modicum.accounting.neighborhoods.regions import Axis
 from modicum.accounting.neighborhoods.samples import Draw, on_sample
@@ -15,7 +15,7 @@ from modicum.accounting.neighborhoods.target_format import read_target
 from modicum.accounting.neighborhoods.targets import Target
 from modicum.core.document import Node
 from modicum.core.errors import Code
-from modicum.core.reading import (
+from modicum.core.reader import (
     Fields,
     Problems,
     fail,

@@ -14,14 +14,18 @@ from modicum.accounting.amounts import INFINITY, is_infinite, times
 from modicum.accounting.curves import NOTHING, UNKNOWN, Curve
 from modicum.accounting.decimals import precise
 from modicum.accounting.losses import Loss, Total
-from modicum.accounting.mechanisms.declared import concentrated, pure_curve
+from modicum.accounting.mechanisms.declared_guarantee import concentrated, pure_curve
 from modicum.accounting.neighborhoods.entries import Entry, Relation
+from modicum.accounting.neighborhoods.move_costs import (
+    Steps,
+    record_counts,
+    record_steps,
+)
 from modicum.accounting.neighborhoods.moves import Charge, Move, Place
 from modicum.accounting.neighborhoods.regions import Axis, Region, Span
-from modicum.accounting.neighborhoods.steps import Steps, record_counts, record_steps
 from modicum.accounting.neighborhoods.targets import Metric, Point
-from modicum.accounting.neighborhoods.worst import Candidates, Worst
-from modicum.core.exact import number_text
+from modicum.accounting.neighborhoods.worst_case import Candidates, Worst
+from modicum.core.rationals import number_text
 
 
 @precise

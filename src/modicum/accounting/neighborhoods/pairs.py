@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from modicum.accounting.neighborhoods.cells import Cell, holding
-from modicum.accounting.neighborhoods.sweep import Integers, Pair, integers
+from modicum.accounting.neighborhoods.line_sweep import Integers, Pair, integers
 
 
 def membership(cells: Sequence[Cell], entries: int) -> Integers:

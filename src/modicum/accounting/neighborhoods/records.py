@@ -10,6 +10,15 @@ import numpy as np
 
 from modicum.accounting.grid import COORDINATES, INFINITE
 from modicum.accounting.neighborhoods.cells import Cell, Column, columns
+from modicum.accounting.neighborhoods.line_sweep import (
+    Integers,
+    Line,
+    Pair,
+    deepest,
+    depths,
+    worst_pair,
+)
+from modicum.accounting.neighborhoods.move_costs import Steps
 from modicum.accounting.neighborhoods.moves import Charge, Move, Place, place_text
 from modicum.accounting.neighborhoods.pairs import (
     membership,
@@ -18,16 +27,7 @@ from modicum.accounting.neighborhoods.pairs import (
 )
 from modicum.accounting.neighborhoods.places import described, holds, stretches
 from modicum.accounting.neighborhoods.regions import Region, Segments, Span
-from modicum.accounting.neighborhoods.steps import Steps
-from modicum.accounting.neighborhoods.sweep import (
-    Integers,
-    Line,
-    Pair,
-    deepest,
-    depths,
-    worst_pair,
-)
-from modicum.accounting.neighborhoods.worst import Candidates, Worst, split
+from modicum.accounting.neighborhoods.worst_case import Candidates, Worst, split
 
 # Pairs of cells times entries that are compared in all measures together.
 _TABLE_MAX = 20_000_000

@@ -18,14 +18,7 @@ from modicum.accounting.neighborhoods.regions import (
 from modicum.core.document import Entries, Items, Node, Scalar
 from modicum.core.document import Kind as ScalarKind
 from modicum.core.errors import Code
-from modicum.core.reading import (
-    choice,
-    fail,
-    items,
-    line,
-    number,
-    placed,
-)
+from modicum.core.reader import choice, fail, items, line, number, placed
 
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import number_text
+from modicum.core.rationals import number_text
 
 
 @dataclass(frozen=True, slots=True)

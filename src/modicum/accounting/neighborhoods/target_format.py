@@ -25,7 +25,7 @@ from modicum.accounting.neighborhoods.targets import (
 )
 from modicum.core.document import Entries, Node, Scalar
 from modicum.core.errors import Code
-from modicum.core.reading import (
+from modicum.core.reader import (
     Fields,
     choice,
     count,

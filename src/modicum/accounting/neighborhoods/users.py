@@ -11,9 +11,8 @@ import numpy as np
 
 from modicum.accounting.curves import UNKNOWN
 from modicum.accounting.grid import COORDINATES, INFINITE
-from modicum.accounting.groups import group
+from modicum.accounting.group_privacy import group
 from modicum.accounting.losses import Loss
-from modicum.accounting.neighborhoods.days import Chosen, Demand, costliest_days
 from modicum.accounting.neighborhoods.entries import Entry, Part, Relation, UserPer
 from modicum.accounting.neighborhoods.moves import Charge, Move
 from modicum.accounting.neighborhoods.places import holds, merged, piece_text
@@ -27,7 +26,8 @@ from modicum.accounting.neighborhoods.regions import (
     segments,
 )
 from modicum.accounting.neighborhoods.targets import Users
-from modicum.accounting.neighborhoods.worst import Candidates, Worst, split
+from modicum.accounting.neighborhoods.user_days import Chosen, Demand, costliest_days
+from modicum.accounting.neighborhoods.worst_case import Candidates, Worst, split
 
 _NOTHING = Loss((0,) * COORDINATES)
 #: All of a user's life, where there is no axis: one day.

@@ -10,7 +10,7 @@ import numpy as np
 from modicum.accounting import Loss, Total
 from modicum.core.errors import check
 from modicum.ledger.cells.axes import Box, Region, Space
-from modicum.ledger.cells.cutting import Booleans, Integers
+from modicum.ledger.cells.partition import Booleans, Integers
 from modicum.ledger.cells.segments import Overlay, Segments
 from modicum.ledger.cells.sums import Amounts, Sums, added, nothing, of_loss
 

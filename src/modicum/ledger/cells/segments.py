@@ -16,9 +16,9 @@ import numpy as np
 from modicum.core.canonical import Plain
 from modicum.core.record import dataclass
 from modicum.ledger.cells.axes import Box, Region
-from modicum.ledger.cells.cutting import Booleans, Integers, cut, ends_of, simplified
+from modicum.ledger.cells.partition import Booleans, Integers, cut, ends_of, simplified
 from modicum.release import Span
-from modicum.release.memory import Memory
+from modicum.release.memo import Memory
 from modicum.release.parts import merged
 
 #: Once there would be more segments, or more boxes that make them up, no segment is

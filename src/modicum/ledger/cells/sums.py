@@ -12,7 +12,7 @@ import numpy as np
 
 from modicum.accounting import COORDINATES, INFINITE, Loss, Total
 from modicum.core.errors import check
-from modicum.ledger.cells.cutting import Integers
+from modicum.ledger.cells.partition import Integers
 
 #: The bits of a sum that are not carried.
 _REST = INFINITE - 1

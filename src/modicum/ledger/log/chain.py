@@ -6,9 +6,9 @@ import msgspec
 
 from modicum.core.canonical import Plain, decode, digest, join
 from modicum.core.errors import Code, Problem, VerificationError
-from modicum.ledger.log import event_format
+from modicum.ledger.log import event_codec
 from modicum.ledger.log.events import Event
-from modicum.ledger.log.quick_reading import read_release_entry
+from modicum.ledger.log.fast_codec import read_release_entry
 from modicum.ledger.log.quick_writing import write_release_entry
 
 #: What the first record names as its predecessor.
@@ -66,7 +66,7 @@ def seal(event: Event, seq: int, previous: str) -> Record:
     """Return the record that chains an event to the one before it."""
     payload = write_release_entry(event, seq, previous)
     if payload is None:
-        event_joined = event_format.to_joined(event)
+        event_joined = event_codec.to_joined(event)
         payload = join({"seq": seq, "prev": previous, "event": event_joined})
     return Record(seq, payload, digest(payload))
 
@@ -126,8 +126,8 @@ def _contents(payload: bytes, seq: int) -> dict[str, Plain]:
 
 def _event(plain: dict[str, Plain], seq: int) -> Event:
     try:
-        return event_format.from_plain(plain["event"])
-    except event_format.LaterVersionError as error:
+        return event_codec.from_plain(plain["event"])
+    except event_codec.LaterVersionError as error:
         raise LaterEntryError(seq, str(error)) from error
     except ValueError as error:
         raise ChainBreakError(seq, f"it cannot be read ({error})") from error

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.record import dataclass
-from modicum.ledger.log.stored_fields import (
+from modicum.ledger.log.field_codec import (
     DIGEST,
     HASH_OR_EMPTY,
     NUMBER,

@@ -23,7 +23,7 @@ from modicum.ledger.log.escrow_events import (
     FlowReleased,
     FlowWithheld,
 )
-from modicum.ledger.log.recorded import RecordedRelease
+from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.log.request_events import (
     PolicyProposed,
     ReleaseRequested,

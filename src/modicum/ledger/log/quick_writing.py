@@ -26,8 +26,8 @@ from modicum.ledger.log.events import (
     ReleaseStarted,
     event_name,
 )
-from modicum.ledger.log.recorded import RecordedRelease
-from modicum.ledger.log.release_format import mechanism_written
+from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.ledger.log.release_codec import mechanism_written
 from modicum.ledger.log.stored_entries import (
     FIELDS,
     StoredById,

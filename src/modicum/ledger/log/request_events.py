@@ -6,7 +6,7 @@ They came with version 3. None of them spends anything or changes what is decide
 from __future__ import annotations
 
 from modicum.core.record import dataclass
-from modicum.ledger.log.recorded import RecordedRelease
+from modicum.ledger.log.recorded_release import RecordedRelease
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from modicum.accounting import INFINITE, Loss
 from modicum.core.canonical import Plain, Written, encode
 from modicum.release import PricedMechanism, Relation
 from modicum.release.parts import part_written
-from modicum.release.priced import Elsewhere
+from modicum.release.priced_release import Elsewhere
 
 
 def losses_to_plain(losses: Mapping[str, Loss]) -> dict[str, Plain]:

@@ -8,13 +8,7 @@ from dataclasses import dataclass, field
 from modicum.accounting import Total
 from modicum.core.canonical import digest, encode
 from modicum.core.errors import InputError, VerificationError
-from modicum.ledger.deciding.decide import decide, over_history
-from modicum.ledger.following.folding import (
-    Followed,
-    fold_event,
-    followed_from,
-    loss_changes,
-)
+from modicum.ledger.decision.decide import decide, over_history
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
@@ -26,8 +20,8 @@ from modicum.ledger.log.events import (
     ReleaseDenied,
     ReleaseReserved,
 )
-from modicum.ledger.log.recorded import RecordedRelease
-from modicum.ledger.log.release_format import release_to_plain
+from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.ledger.log.release_codec import release_to_plain
 from modicum.ledger.log.request_events import PolicyProposed, ReleaseRequested
 from modicum.ledger.proof.consistency import (
     contradiction,
@@ -36,14 +30,15 @@ from modicum.ledger.proof.consistency import (
     unfounded,
 )
 from modicum.ledger.proof.repricing import Repricing, Unpriced
-from modicum.ledger.state.past_words import (
+from modicum.ledger.replay.fold import Followed, fold_event, followed_from, loss_changes
+from modicum.ledger.state.past_vocabulary import (
     Redefined,
     dropped_attributes,
     redefined_units,
 )
 from modicum.ledger.state.state import LossChange, State
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
+from modicum.policy.compiler import compile_text
 from modicum.policy.past_units import vocabulary_of
 from modicum.release import Vocabulary
 

@@ -19,7 +19,7 @@ from modicum.ledger.proof.claims import (
     public_pem,
     signed_bytes,
 )
-from modicum.ledger.proof.stored_zip import MEMBER_BYTES_MAX, Member
+from modicum.ledger.proof.zip_format import MEMBER_BYTES_MAX, Member
 
 BUNDLE_KIND = "modicum-audit/v1"
 MANIFEST = "manifest.json"

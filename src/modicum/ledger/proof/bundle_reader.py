@@ -23,7 +23,7 @@ from modicum.ledger.proof.bundle import (
     policy_of,
 )
 from modicum.ledger.proof.claims import Signed, read_signed, signed_bytes
-from modicum.ledger.proof.stored_zip import Member
+from modicum.ledger.proof.zip_format import Member
 
 
 def broken(why: str) -> VerificationError:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from modicum.core.canonical import Plain, digest, encode
-from modicum.ledger.deciding.approvals import (
+from modicum.ledger.decision.approvals import (
     Hearing,
     approvals_asked,
     approved_by,
@@ -15,7 +15,7 @@ from modicum.ledger.deciding.approvals import (
     is_heard,
     roles_of,
 )
-from modicum.ledger.deciding.openers import may_open_rounds
+from modicum.ledger.decision.openers import may_open_rounds
 from modicum.ledger.log.events import (
     ApprovalGiven,
     Event,
@@ -28,7 +28,7 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     RoundOpened,
 )
-from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.ledger.log.request_events import ReleaseRequested
 from modicum.ledger.proof.turns import ill_planned, out_of_turn
 from modicum.ledger.state.state import State

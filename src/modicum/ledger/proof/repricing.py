@@ -15,12 +15,12 @@ from fractions import Fraction
 from modicum.accounting import INFINITE, Loss
 from modicum.accounting.grid import DELTA, coordinate_name
 from modicum.core.errors import InputError
-from modicum.core.exact import DELTA_UNIT, LOSS_UNIT, number_text
+from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT, number_text
 from modicum.ledger.log.chain import ChainBreakError
-from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.release import Vocabulary
-from modicum.release.described import PriceList, Unfamiliar
-from modicum.release.memory import Memory
+from modicum.release.memo import Memory
+from modicum.release.stored_description import PriceList, Unfamiliar
 
 #: Since this version of the events, whatever is written has a price. Before, writers
 #: may have let pass what has none today.

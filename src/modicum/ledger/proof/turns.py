@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from modicum.ledger.log.events import Body, GroupActivated, GroupRetired, PlanCommitted
-from modicum.ledger.state.life import ReleaseStatus
-from modicum.ledger.state.planning import Planning
+from modicum.ledger.state.lifecycle import ReleaseStatus
+from modicum.ledger.state.rounds import Planning
 from modicum.ledger.state.state import State
 from modicum.policy.model import RotationRule
 

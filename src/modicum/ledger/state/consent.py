@@ -13,7 +13,7 @@ from typing import Final
 from modicum.core.record import dataclass
 from modicum.ledger.log.contracts import Contract, RawSignalTerms
 from modicum.ledger.state.agreement import Agreement
-from modicum.policy.declarations.people import meant_by
+from modicum.policy.declarations.roles import meant_by
 
 #: An exact score that is not differentially private takes two people, whatever owners
 #: ask for.

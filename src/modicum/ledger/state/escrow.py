@@ -24,7 +24,7 @@ from modicum.ledger.log.escrow_events import (
 from modicum.ledger.log.events import EVENT_VERSION, DisclosureRecorded
 from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.consent import Consents, consents
-from modicum.ledger.state.data_sets import OWNER, DataSet, register, shred
+from modicum.ledger.state.datasets import OWNER, DataSet, register, shred
 from modicum.ledger.state.flow import (
     DISCLOSURES,
     Flow,
@@ -33,8 +33,8 @@ from modicum.ledger.state.flow import (
     to_begin,
     to_release,
 )
-from modicum.ledger.state.life import Standing
-from modicum.policy.declarations.people import meant_by
+from modicum.ledger.state.lifecycle import Standing
+from modicum.policy.declarations.roles import meant_by
 
 #: What happens in the escrow.
 EscrowBody: TypeAlias = (
@@ -168,7 +168,7 @@ class Escrow:
             ConflictError: If it may not be proposed.
             InputError: If there is no such version of its data.
         """
-        from modicum.ledger.state.ill_proposed import ill_proposed
+        from modicum.ledger.state.contract_checks import ill_proposed
 
         if contract.id in self.names or contract.digest in self.flows:
             raise _refused(contract.id, "a contract was called so before")

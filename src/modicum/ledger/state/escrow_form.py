@@ -7,7 +7,7 @@ from typing import Any
 from modicum.core.canonical import Plain
 from modicum.ledger.log.contracts import from_plain, to_plain
 from modicum.ledger.state.consent import Ownership
-from modicum.ledger.state.data_sets import DataSet, DataVersion
+from modicum.ledger.state.datasets import DataSet, DataVersion
 from modicum.ledger.state.escrow import Escrow
 from modicum.ledger.state.flow import Flow
 

@@ -15,8 +15,8 @@ from modicum.ledger.log.contracts import (
     TaskTerms,
 )
 from modicum.ledger.state.consent import Consents
-from modicum.ledger.state.data_sets import DataSet
-from modicum.ledger.state.life import Standing
+from modicum.ledger.state.datasets import DataSet
+from modicum.ledger.state.lifecycle import Standing
 
 #: The ids of disclosures of the escrow begin so.
 DISCLOSURES: Final = "contract/"

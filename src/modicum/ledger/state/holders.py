@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import KeysView
 from dataclasses import dataclass, field
 
-from modicum.policy.declarations.people import meant_by
+from modicum.policy.declarations.roles import meant_by
 
 
 @dataclass(slots=True)

@@ -31,17 +31,17 @@ from modicum.ledger.log.events import (
     RoundOpened,
     day_of_release,
 )
-from modicum.ledger.log.recorded import RecordedRelease, difference
+from modicum.ledger.log.recorded_release import RecordedRelease, difference
 from modicum.ledger.log.request_events import (
     PolicyProposed,
     ReleaseRequested,
     RequestWithdrawn,
 )
 from modicum.ledger.state.agreement import Agreement
-from modicum.ledger.state.data_sets import hear
+from modicum.ledger.state.datasets import hear
 from modicum.ledger.state.escrow import Around, Escrow, EscrowBody
 from modicum.ledger.state.holders import Holders
-from modicum.ledger.state.life import (
+from modicum.ledger.state.lifecycle import (
     ReleaseStatus,
     Standing,
     id_taken,
@@ -49,10 +49,10 @@ from modicum.ledger.state.life import (
     not_correctable,
     unknown_release,
 )
-from modicum.ledger.state.planning import Planning
-from modicum.ledger.state.standings import Standings
-from modicum.ledger.state.waiting import Request, Waiting
-from modicum.policy.declarations.people import meant_by
+from modicum.ledger.state.pending import Request, Waiting
+from modicum.ledger.state.release_table import Standings
+from modicum.ledger.state.rounds import Planning
+from modicum.policy.declarations.roles import meant_by
 
 # Made once: making a union of types takes longer than asking for one.
 _BRINGING_IN = (ReleaseReserved, PastRecorded)

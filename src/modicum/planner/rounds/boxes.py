@@ -16,7 +16,7 @@ import numpy as np
 
 from modicum.core.errors import Code, InputError, check
 from modicum.core.errors import Problem as Mistake
-from modicum.planner.allocating.problem import Booleans, Integers, Problem
+from modicum.planner.allocation.problem import Booleans, Integers, Problem
 from modicum.planner.rounds.history import History, check_adds_up, left_to_groups
 from modicum.planner.rounds.ring import ascending
 

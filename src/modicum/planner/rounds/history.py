@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from modicum.core.errors import Code, InputError, Problem, check
-from modicum.planner.allocating.problem import SUM_MAX, Booleans, Integers
+from modicum.planner.allocation.problem import SUM_MAX, Booleans, Integers
 
 #: What is left in a round is at most so many numbers, of eight bytes each.
 NUMBERS_MAX = 100_000_000

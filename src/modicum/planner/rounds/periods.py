@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.planner.allocating.problem import Booleans, Integers
+from modicum.planner.allocation.problem import Booleans, Integers
 
 #: The slot of a rule whose unit knows no periods.
 ALWAYS = 0

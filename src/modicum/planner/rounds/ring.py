@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from modicum.planner.allocating.problem import Booleans, Integers, Problem
+from modicum.planner.allocation.problem import Booleans, Integers, Problem
 from modicum.planner.rounds.history import History, check_adds_up, left_to_groups
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from modicum.core.errors import Code
-from modicum.core.reading import nearest
+from modicum.core.reader import nearest
 from modicum.policy.cel.fields import MECHANISM_FIELDS, RELEASE_FIELDS
 from modicum.policy.cel.tokens import Token, Tokens
 from modicum.policy.cel.tree import CelError, Name, Rewrite, outside

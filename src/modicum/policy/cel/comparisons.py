@@ -7,6 +7,13 @@ from typing import assert_never
 
 from modicum.core.errors import Code
 from modicum.core.record import dataclass
+from modicum.policy.cel.diagnostics import (
+    asked_for,
+    needs_number,
+    needs_text,
+    nothing_to_look_into,
+    path,
+)
 from modicum.policy.cel.fields import (
     AttributeName,
     Attributes,
@@ -19,13 +26,6 @@ from modicum.policy.cel.fields import (
     TextField,
     field_meant,
     unknown,
-)
-from modicum.policy.cel.misuse import (
-    asked_for,
-    needs_number,
-    needs_text,
-    nothing_to_look_into,
-    path,
 )
 from modicum.policy.cel.tree import (
     CelError,

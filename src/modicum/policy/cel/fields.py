@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from modicum.core.errors import Code
-from modicum.core.reading import nearest
+from modicum.core.reader import nearest
 from modicum.core.record import dataclass
 from modicum.policy.cel.tree import (
     CelError,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from modicum.policy.changes.comparison import Verdict, joined_vocabulary
 from modicum.policy.changes.remarks import Declared, listed
+from modicum.policy.changes.rule_comparison import Verdict, joined_vocabulary
 from modicum.policy.implication.search import implies
 from modicum.policy.model import Approval, Guard, Policy
 from modicum.policy.predicates import words

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from modicum.accounting import Budget
-from modicum.policy.changes.comparison import EQUAL, Comparison, Relation, Verdict
-from modicum.policy.changes.declared import Declared, declared_differences
-from modicum.policy.compile import CompiledPolicy
+from modicum.policy.changes.declarations import Declared, declared_differences
+from modicum.policy.changes.rule_comparison import EQUAL, Comparison, Relation, Verdict
+from modicum.policy.compiler import CompiledPolicy
 from modicum.policy.predicates import Constant
 from modicum.policy.rules import Context, RuleSet, Stage
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from modicum.policy.changes.comparison import Verdict
+from modicum.policy.changes.rule_comparison import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from modicum.core.exact import number_spelled
-from modicum.policy.changes.comparison import Verdict
+from modicum.core.rationals import number_spelled
 from modicum.policy.changes.remarks import Declared, listed
+from modicum.policy.changes.rule_comparison import Verdict
 from modicum.policy.model import Policy, Retired, RotationRule
 from modicum.release.parts import merged
 

@@ -5,16 +5,9 @@ from __future__ import annotations
 from modicum.accounting import Budget
 from modicum.core.document import Node
 from modicum.core.errors import Code
-from modicum.core.reading import (
-    Fields,
-    Problems,
-    choice,
-    fail,
-    name,
-    optional_items,
-)
+from modicum.core.reader import Fields, Problems, choice, fail, name, optional_items
 from modicum.policy.budget_maps import BudgetMap, Same, parse_map
-from modicum.policy.cel.lowering import parse_predicate
+from modicum.policy.cel.compiler import parse_predicate
 from modicum.policy.declarations.budgets import Budgets
 from modicum.policy.declarations.schema import read_level
 from modicum.policy.model import (

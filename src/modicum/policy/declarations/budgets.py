@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from modicum.accounting import Budget, Unlimited
-from modicum.accounting.budget_reading import limit_delta, read_measured
+from modicum.accounting.budget_format import limit_delta, read_measured
 from modicum.core.document import Entries, Kind, Node, Scalar
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import parse_number
 from modicum.core.flow_text import flow_text
-from modicum.core.reading import (
+from modicum.core.rationals import parse_number
+from modicum.core.reader import (
     Fields,
     Problems,
     choice,

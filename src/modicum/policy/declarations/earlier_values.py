@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modicum.core.document import Items, Node
 from modicum.core.errors import Code
-from modicum.core.reading import Fields, Problems, choice, fail, items, name
+from modicum.core.reader import Fields, Problems, choice, fail, items, name
 from modicum.release.population import Was
 
 #: A larger number in the domain of a partitioning attribute is refused.
@@ -64,7 +64,7 @@ def read_was_of_range(
     for item in items(node, f"`was` of {what}"):
         with found.guard():
             fields = Fields(item, f"an entry of `was` of {what}")
-            from modicum.release.read_spans import read_numbers
+            from modicum.release.part_parser import read_numbers
 
             old = read_numbers(fields.take("old"), f"`old` of {what}", _EVERY)
             now = read_numbers(fields.take("now"), f"`now` of {what}", (low, high))

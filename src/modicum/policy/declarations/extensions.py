@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from modicum.core.document import Kind, Node, Scalar
 from modicum.core.errors import Code, Mark
-from modicum.core.reading import (
+from modicum.core.reader import (
     Fields,
     Problems,
     choice,
@@ -16,7 +16,7 @@ from modicum.core.reading import (
     place,
 )
 from modicum.policy.budget_maps import parse_map
-from modicum.policy.cel.lowering import parse_predicate
+from modicum.policy.cel.compiler import parse_predicate
 from modicum.policy.declarations.budgets import Budgets
 from modicum.policy.model import Extension, Setting
 from modicum.policy.predicates import Constant, Predicate, looks_only_at_labels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modicum.core.document import Node
 from modicum.core.errors import Code
-from modicum.core.reading import (
+from modicum.core.reader import (
     Fields,
     Problems,
     fail,
@@ -13,7 +13,7 @@ from modicum.core.reading import (
     optional_items,
     place,
 )
-from modicum.policy.cel.lowering import parse_predicate
+from modicum.policy.cel.compiler import parse_predicate
 from modicum.policy.model import Guard
 from modicum.release import Vocabulary
 

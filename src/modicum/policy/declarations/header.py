@@ -14,11 +14,11 @@ from modicum.accounting import (
     PureBudget,
     ZcdpBudget,
 )
-from modicum.accounting.budget_reading import limit_delta
+from modicum.accounting.budget_format import limit_delta
 from modicum.core.document import Entries, Items, Node
 from modicum.core.errors import Code, Mark
 from modicum.core.flow_text import flow_text
-from modicum.core.reading import (
+from modicum.core.reader import (
     Fields,
     Problems,
     choice,

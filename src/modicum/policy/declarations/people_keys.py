@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from modicum.core.document import Items, Node, Scalar
 from modicum.core.errors import Code
-from modicum.core.reading import Fields, Problems, fail, items, nearest
-from modicum.policy.declarations.people import Roles
+from modicum.core.reader import Fields, Problems, fail, items, nearest
+from modicum.policy.declarations.roles import Roles
 
 _KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _HELP = "modicum ledger key show FILE  prints it"

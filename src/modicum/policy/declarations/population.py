@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from modicum.core.document import Entries, Items, Node, Scalar
 from modicum.core.errors import Code
 from modicum.core.flow_text import flow_text
-from modicum.core.reading import (
+from modicum.core.reader import (
     Fields,
     Problems,
     choice,

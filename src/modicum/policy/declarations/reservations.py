@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modicum.core.document import Node
 from modicum.core.errors import Code
-from modicum.core.reading import Fields, Problems, count, fail, number
+from modicum.core.reader import Fields, Problems, count, fail, number
 from modicum.policy.model import RESERVATION_DAYS_MAX, ReservationBound
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from modicum.accounting.filters.unlocking import ROUNDS_MAX, Unlocking
+from modicum.accounting.filters.unlock_schedule import ROUNDS_MAX, Unlocking
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.reading import Fields, Problems, choice, count, fail, number
-from modicum.policy.declarations.people import Roles, read_role_names
+from modicum.core.reader import Fields, Problems, choice, count, fail, number
+from modicum.policy.declarations.roles import Roles, read_role_names
 from modicum.policy.model import BasePolicy, Retired, RotationRule
 from modicum.policy.user_groups import grouped_through
 from modicum.release import Vocabulary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from modicum.core.document import Entries, Items, Node, Scalar, describe
 from modicum.core.errors import Code
 from modicum.core.flow_text import flow_text
-from modicum.core.reading import Fields, Problems, choice, fail, name, nearest, text
+from modicum.core.reader import Fields, Problems, choice, fail, name, nearest, text
 from modicum.policy.model import Attribute, Level
 
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError
-from modicum.core.reading import Problems, fail
+from modicum.core.reader import Problems, fail
 from modicum.release.units import Unit, larger, nests, touches
 
 #: Where each `within` of a unit stands, by unit, in the unit's own order.

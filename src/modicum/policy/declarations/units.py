@@ -8,15 +8,7 @@ from typing import cast
 
 from modicum.core.document import Items, Node, Scalar
 from modicum.core.errors import Code
-from modicum.core.reading import (
-    Fields,
-    Problems,
-    choice,
-    count,
-    fail,
-    name,
-    text,
-)
+from modicum.core.reader import Fields, Problems, choice, count, fail, name, text
 from modicum.core.record import dataclass
 from modicum.policy.declarations.unit_orders import (
     NOT_NEEDED,

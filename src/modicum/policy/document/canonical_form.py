@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.errors import check
-from modicum.core.exact import number_spelled, parse_number
+from modicum.core.rationals import number_spelled, parse_number
 from modicum.core.yaml_reader import read_document
 from modicum.policy.document.comments import (
     NO_COMMENTS,
@@ -32,7 +32,7 @@ from modicum.policy.document.comments import (
     comments_of,
     place_of,
 )
-from modicum.policy.document.shapes import POLICY, VALUE, Shape
+from modicum.policy.document.layout import POLICY, VALUE, Shape
 
 #: No mapping or list is written on one line that is longer.
 COLUMNS = 88

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from modicum.core.document import Entries, Items, Node, Scalar
 from modicum.core.errors import Code, InputError
-from modicum.core.reading import (
+from modicum.core.reader import (
     Fields,
     Problems,
     fail,
@@ -22,7 +22,7 @@ from modicum.core.reading import (
     placed,
     text,
 )
-from modicum.policy.document.shapes import POLICY
+from modicum.policy.document.layout import POLICY
 
 #: A policy of more files is refused.
 FILES_MAX = 100

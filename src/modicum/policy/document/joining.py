@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from modicum.core.document import Entries, Items, Node, Scalar
 from modicum.core.errors import Code
-from modicum.core.reading import Fields, Problems, fail, items, place
-from modicum.policy.document.shapes import POLICY
+from modicum.core.reader import Fields, Problems, fail, items, place
+from modicum.policy.document.layout import POLICY
 
 #: What the parts of a section are joined by: names, lists, or sections of names.
 _NAMES = ("units", "labels", "roles", "keys")

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 from modicum.accounting.budgets import budget_text
 from modicum.core.errors import Code
-from modicum.core.reading import fail
+from modicum.core.reader import fail
 from modicum.core.text import shortened
-from modicum.policy.compile import CompiledPolicy
+from modicum.policy.compiler import CompiledPolicy
 from modicum.policy.hasse.order import RuleOrder
-from modicum.policy.pruning.pruned import Pruned
+from modicum.policy.pruning.result import Pruned
 from modicum.policy.rules import RuleSet, Stage
 
 #: A diagram of more nodes is not drawn: nobody could read it.

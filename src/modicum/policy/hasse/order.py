@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from modicum.policy.about_nothing import AboutNothing
 from modicum.policy.predicates import Predicate
 from modicum.policy.pruning.logic import Logic
 from modicum.policy.rules import RuleSet
+from modicum.policy.vacuous_rules import AboutNothing
 from modicum.release import Vocabulary
 
 

@@ -49,7 +49,7 @@ from modicum.policy.predicates import (
     atoms,
 )
 from modicum.release import Vocabulary
-from modicum.release.parse import KINDS, PLANNED_KINDS
+from modicum.release.parser import KINDS, PLANNED_KINDS
 
 #: The values of ``m.mechanism``.
 MECHANISM_KINDS = tuple(sorted({*KINDS, *PLANNED_KINDS}))

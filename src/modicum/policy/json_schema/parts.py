@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from modicum.accounting.grid import ORDERS
-from modicum.core.exact import number_text
+from modicum.core.rationals import number_text
 
 Schema: TypeAlias = dict[str, object]
 

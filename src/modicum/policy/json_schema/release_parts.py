@@ -14,8 +14,8 @@ from modicum.policy.json_schema.parts import (
     words,
 )
 from modicum.release import Partition, Vocabulary
+from modicum.release.part_parser import GROUP_MAX, LISTED_MAX
 from modicum.release.read_part import BOXES_MAX
-from modicum.release.read_spans import GROUP_MAX, LISTED_MAX
 from modicum.release.utility import UTILITY_MAX
 
 _PERIOD = r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?|-W[0-9]{2}|-Q[1-4])?$"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from modicum.accounting import Budget, Filter, filter_for
 from modicum.accounting.budgets import budget_text
-from modicum.accounting.filters.order import filters_alone
+from modicum.accounting.filters.comparison import filters_alone
 from modicum.core.errors import Code, Mark, Problem
-from modicum.core.reading import Problems
+from modicum.core.reader import Problems
 from modicum.policy.implication.search import satisfiable
-from modicum.policy.lint.label_defaults import refuse_loose_defaults
+from modicum.policy.lint.errors import refuse_loose_defaults
 from modicum.policy.lint.same_people import written_twice
 from modicum.policy.model import CategoryPolicy, CustomPolicy, Policy
 from modicum.policy.predicates import Predicate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modicum.core.errors import Code, Problem
-from modicum.policy.declarations.people import meant_by
+from modicum.policy.declarations.roles import meant_by
 from modicum.policy.model import Policy
 
 

@@ -15,7 +15,7 @@ from modicum.policy.lint.coverage import (
 )
 from modicum.policy.lint.dead_limits import loose_levels, loose_settings
 from modicum.policy.lint.divisions import idle_divisions, nobody_to_ask
-from modicum.policy.lint.turns import idle_turns, open_turns
+from modicum.policy.lint.idle_declarations import idle_turns, open_turns
 from modicum.policy.model import CategoryPolicy, CustomPolicy, Extension, Policy
 from modicum.policy.predicates import All, labels_of
 from modicum.policy.rules import RuleSet

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from modicum.accounting import INFINITE, Filter
-from modicum.accounting.filters.order import ANYTHING, reduced
+from modicum.accounting.filters.comparison import ANYTHING, reduced
 from modicum.accounting.grid import EPS
 from modicum.policy.pruning.lists import Flags, Integers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from modicum.risk.influence.pieces import SPREADS, Shape, left_squares
+from modicum.risk.influence.expressions import SPREADS, Shape, left_squares
 from modicum.risk.outputs import Aggregate
 
 #: Below this share of the sum of squares, what is left of it when a person goes is

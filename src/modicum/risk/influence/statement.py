@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from sqlglot import exp, parse_one
 
 from modicum.core.errors import check
-from modicum.risk.influence import pieces
+from modicum.risk.influence import expressions
 from modicum.risk.influence.beside import found
 from modicum.risk.question import Question
 
@@ -75,7 +75,7 @@ def statement(
     """
     check(not question.obstacle, "there is a closed form")
     units = question.unit is not None
-    shape = pieces.Shape(tuple(f"k{n}" for n in range(len(question.keys))), units)
+    shape = expressions.Shape(tuple(f"k{n}" for n in range(len(question.keys))), units)
     made = [("read_rows", _read_rows(question, relations, groups))]
     if not units:
         made.append(("all_rows", _all_rows(question, relations, groups)))
@@ -169,7 +169,7 @@ def _read_rows(
     columns += [
         f"{before}{value}{after} AS v{number}"
         for number, measure in enumerate(question.measures)
-        if (value := pieces.value_of(measure))
+        if (value := expressions.value_of(measure))
     ]
     tail = _tail(question, relations)
     if question.unit is None:
@@ -195,10 +195,12 @@ def _holds(condition: str) -> str:
 
 
 def _parts(
-    question: Question, shape: pieces.Shape, groups: Sequence[PeopleGroup]
+    question: Question, shape: expressions.Shape, groups: Sequence[PeopleGroup]
 ) -> list[tuple[str, str]]:
     numbered = [(n, one.aggregate) for n, one in enumerate(question.measures)]
-    own = pieces.all_of([pieces.parts(*one, units=shape.units) for one in numbered])
+    own = expressions.all_of(
+        [expressions.parts(*one, units=shape.units) for one in numbered]
+    )
     if not shape.units:
         return _counted(question, own, shape, groups)
     everybody = _in_one_table(question)
@@ -215,12 +217,12 @@ def _parts(
 def _counted(
     question: Question,
     own: Sequence[str],
-    shape: pieces.Shape,
+    shape: expressions.Shape,
     groups: Sequence[PeopleGroup],
 ) -> list[tuple[str, str]]:
     """Rows that are alike, counted; few kinds are left, and parts are made of kinds."""
     values = [
-        f"v{n}" for n, one in enumerate(question.measures) if pieces.value_of(one)
+        f"v{n}" for n, one in enumerate(question.measures) if expressions.value_of(one)
     ]
     flags = [f"g{number}" for number in range(len(groups))]
     alike = ", ".join([*shape.keys, *values, *flags])
@@ -242,7 +244,9 @@ def _all_rows(
     return f"SELECT COUNT(*) AS w{flags}{_tail(question, relations)}"
 
 
-def _known_of_all(question: Question, shape: pieces.Shape) -> list[tuple[str, str]]:
+def _known_of_all(
+    question: Question, shape: expressions.Shape
+) -> list[tuple[str, str]]:
     """What the parts of all tell, where something needs it."""
     whole, second = _needed(question)
     present = "COUNT(*) AS rows_of_parts"
@@ -263,13 +267,13 @@ def _needed(question: Question) -> tuple[list[str], list[str]]:
     """Return which totals, and which second looks, the measures need."""
     numbered = [(n, one.aggregate) for n, one in enumerate(question.measures)]
     return (
-        pieces.all_of([pieces.totals(*one) for one in numbered]),
-        pieces.all_of([pieces.second_look(*one) for one in numbered]),
+        expressions.all_of([expressions.totals(*one) for one in numbered]),
+        expressions.all_of([expressions.second_look(*one) for one in numbered]),
     )
 
 
 def _moves(
-    question: Question, shape: pieces.Shape, groups: Sequence[PeopleGroup]
+    question: Question, shape: expressions.Shape, groups: Sequence[PeopleGroup]
 ) -> list[tuple[str, str]]:
     made: list[tuple[str, str]] = []
     joins = ""
@@ -278,7 +282,7 @@ def _moves(
         relations, join = found(number, measure.aggregate, shape)
         made += relations
         joins += join
-        moved = pieces.move(number, measure.aggregate, units=shape.units)
+        moved = expressions.move(number, measure.aggregate, units=shape.units)
         columns.append(f"{moved} AS d{number}")
     if shape.units:
         columns.append("p.u")

@@ -10,10 +10,10 @@ from math import inf, nextafter
 import numpy as np
 
 from modicum.core.errors import Code
-from modicum.core.exact import rational
+from modicum.core.rationals import rational
+from modicum.risk.arguments import mistake
 from modicum.risk.choice import Choice
 from modicum.risk.claims import Claim
-from modicum.risk.given import mistake
 from modicum.risk.indicator import Indicator, carried
 from modicum.risk.losses import person_losses
 from modicum.risk.noise import Noise
@@ -87,7 +87,7 @@ def of_any_table(choice: Choice) -> tuple[Candidate, ...]:
         The rows of the choice.
 
     Examples:
-        >>> from modicum.risk.choosing.data_independent import data_independent
+        >>> from modicum.risk.selection.data_independent import data_independent
         >>> from modicum.risk.noise import LaplaceNoise
         >>> found = of_any_table(data_independent(LaplaceNoise(Fraction(1)), tau=0.5))
         >>> found[0].rdr.ratio

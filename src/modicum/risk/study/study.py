@@ -7,12 +7,12 @@ from fractions import Fraction
 from math import isfinite, isinf, isnan
 
 from modicum.core.errors import Code, check
+from modicum.risk.arguments import mistake
 from modicum.risk.choice import Choice
-from modicum.risk.choosing.thresholds import Statistic
 from modicum.risk.claims import Claim
-from modicum.risk.given import mistake
 from modicum.risk.indicator import Form
 from modicum.risk.noise import LaplaceNoise, Noise
+from modicum.risk.selection.thresholds import Statistic
 from modicum.risk.study.histograms import Histogram
 
 #: What stands on everything that was computed from rows without noise.

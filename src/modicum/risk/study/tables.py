@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from modicum.core.errors import printable
-from modicum.core.exact import brief
+from modicum.core.rationals import brief
 from modicum.risk.study.histograms import Histogram
-from modicum.risk.study.numbers import at_least, at_most, near
+from modicum.risk.study.rounding import at_least, at_most, near
 from modicum.risk.study.study import Candidate, Spread, Study
 
 #: What a cell says that has nothing to say.
@@ -60,7 +60,7 @@ def ranges_table(study: Study) -> Table:
 
     Examples:
         >>> from fractions import Fraction
-        >>> from modicum.risk.choosing.data_independent import data_independent
+        >>> from modicum.risk.selection.data_independent import data_independent
         >>> from modicum.risk.noise import LaplaceNoise
         >>> from modicum.risk.study.candidates import of_any_table
         >>> from modicum.risk.study.study import Asked
@@ -102,7 +102,7 @@ def units_table(study: Study) -> Table:
 
     Examples:
         >>> from fractions import Fraction
-        >>> from modicum.risk.choosing.data_independent import data_independent
+        >>> from modicum.risk.selection.data_independent import data_independent
         >>> from modicum.risk.noise import LaplaceNoise
         >>> from modicum.risk.study.candidates import of_any_table
         >>> from modicum.risk.study.study import Asked
@@ -143,7 +143,7 @@ def groups_table(study: Study) -> Table:
 
     Examples:
         >>> from fractions import Fraction
-        >>> from modicum.risk.choosing.data_independent import data_independent
+        >>> from modicum.risk.selection.data_independent import data_independent
         >>> from modicum.risk.noise import LaplaceNoise
         >>> from modicum.risk.study.study import Asked
         >>> noise = LaplaceNoise(Fraction(1))
@@ -183,7 +183,7 @@ def histogram_table(study: Study, shown: Histogram) -> Table:
 
     Examples:
         >>> from fractions import Fraction
-        >>> from modicum.risk.choosing.data_independent import data_independent
+        >>> from modicum.risk.selection.data_independent import data_independent
         >>> from modicum.risk.noise import LaplaceNoise
         >>> from modicum.risk.study.histograms import Bin
         >>> from modicum.risk.study.study import Asked, Seen
@@ -224,7 +224,7 @@ def quantity_words(study: Study, shown: Histogram) -> str:
 
     Examples:
         >>> from fractions import Fraction
-        >>> from modicum.risk.choosing.data_independent import data_independent
+        >>> from modicum.risk.selection.data_independent import data_independent
         >>> from modicum.risk.noise import LaplaceNoise
         >>> from modicum.risk.study.study import Asked
         >>> noise = LaplaceNoise(Fraction(1))

@@ -10,15 +10,15 @@ from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
 from modicum.api import operations
+from modicum.api.local.handlers.pagination import after_of, cursor_of
 from modicum.api.schema.ledger import Head, Link, Proof
 from modicum.ledger import Record
 from modicum.ledger.proof.claims import signed_bytes
-from modicum.server.answers import json_response
-from modicum.server.asking import Who
-from modicum.server.parts import Verbs
-from modicum.server.routes.describing import Cursor, Limit, serve
+from modicum.server.auth.authentication import Who
+from modicum.server.components import Verbs
+from modicum.server.responses import json_response
 from modicum.server.routes.jobs import begun
-from modicum.workspace.reads.paging import after_of, cursor_of
+from modicum.server.routes.openapi_parts import Cursor, Limit, serve
 
 router = APIRouter(tags=["ledger"])
 

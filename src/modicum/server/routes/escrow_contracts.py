@@ -9,28 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
-from modicum.api.schema.approval import Statement
-from modicum.api.schema.escrow import (
-    ContractList,
-    ContractVotes,
-)
-from modicum.ledger.state.flow import Flow
-from modicum.server.answers import Answer, answer_of, json_response
-from modicum.server.asking import Who
-from modicum.server.bodies import body_of
-from modicum.server.contract_schema import SCHEMA
-from modicum.server.once import OnlyOnce
-from modicum.server.parts import Verbs
-from modicum.server.reading_contracts import read_contract
-from modicum.server.routes import describing
-from modicum.server.routes.describing import IfMatch, serve, tag_given
-from modicum.server.routes.encoded_slashes import LiteralEnd
-from modicum.server.routes.jobs import begun
-from modicum.server.routes.words import REASON, WORD, reason_of, word_of
-from modicum.server.service.words import TAKEN_BACK, Word
-from modicum.workspace.escrowing.speaking import SaidToContract
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.views.contracts import (
+from modicum.api.local.escrow.approvals import SaidToContract
+from modicum.api.local.views.contracts import (
     consents_view,
     contract_view,
     details_view,
@@ -38,6 +18,26 @@ from modicum.workspace.views.contracts import (
     receipt_view,
     votes_view,
 )
+from modicum.api.permissions.actions import Action
+from modicum.api.schema.approval import Statement
+from modicum.api.schema.escrow import (
+    ContractList,
+    ContractVotes,
+)
+from modicum.ledger.state.flow import Flow
+from modicum.server.auth.authentication import Who
+from modicum.server.components import Verbs
+from modicum.server.idempotency import OnlyOnce
+from modicum.server.inputs.body import body_of
+from modicum.server.inputs.contract import read_contract
+from modicum.server.inputs.contract_schema import SCHEMA
+from modicum.server.responses import Answer, answer_of, json_response
+from modicum.server.routes import openapi_parts
+from modicum.server.routes.jobs import begun
+from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
+from modicum.server.routes.path_ids import LiteralEnd
+from modicum.server.routes.votes import REASON, WORD, reason_of, word_of
+from modicum.server.service.votes import TAKEN_BACK, Word
 
 router = APIRouter(tags=["escrow"], route_class=LiteralEnd)
 
@@ -47,7 +47,7 @@ Recorded = Annotated[
 ]
 
 _CONTENT = "the contract"
-_ASKED: dict[str, Any] = describing.body_of(
+_ASKED: dict[str, Any] = openapi_parts.body_of(
     SCHEMA, "what is to flow: a query, a task, or what goes out"
 )
 

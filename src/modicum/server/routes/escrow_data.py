@@ -10,24 +10,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
-from modicum.api.schema import escrow as schema
-from modicum.core.errors import Code, InputError, Problem
-from modicum.ledger.log.contracts import Version
-from modicum.server.answers import Answer, answer_of, json_response
-from modicum.server.asking import Who
-from modicum.server.once import OnlyOnce
-from modicum.server.parts import Verbs
-from modicum.server.routes.describing import IfMatch, serve, tag_given
-from modicum.server.routes.words import REASON, WORD, reason_of, word_of
-from modicum.server.service.escrow_data import DataSent
-from modicum.workspace.escrowing.data_kept import Declared, Owned
-from modicum.workspace.escrowing.speaking import SaidToData
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.views.contracts import (
+from modicum.api.local.escrow.approvals import SaidToData
+from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.views.contracts import (
     data_set_view,
     version_receipt_view,
     version_view,
 )
+from modicum.api.permissions.actions import Action
+from modicum.api.schema import escrow as schema
+from modicum.core.errors import Code, InputError, Problem
+from modicum.ledger.log.contracts import Version
+from modicum.server.auth.authentication import Who
+from modicum.server.components import Verbs
+from modicum.server.idempotency import OnlyOnce
+from modicum.server.responses import Answer, answer_of, json_response
+from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
+from modicum.server.routes.votes import REASON, WORD, reason_of, word_of
+from modicum.server.service.escrow_datasets import DataSent
 
 router = APIRouter(tags=["escrow"])
 

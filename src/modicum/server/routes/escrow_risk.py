@@ -7,13 +7,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
-from modicum.server.answers import json_response
-from modicum.server.asking import Who
-from modicum.server.bodies import form_of
-from modicum.server.parts import Verbs
-from modicum.server.reading_escrow_risk import SCHEMA, read_risk
-from modicum.server.routes.describing import body_of, serve
-from modicum.workspace.permissions.actions import Action
+from modicum.api.permissions.actions import Action
+from modicum.server.auth.authentication import Who
+from modicum.server.components import Verbs
+from modicum.server.inputs.body import form_of
+from modicum.server.inputs.escrow_risk import SCHEMA, read_risk
+from modicum.server.responses import json_response
+from modicum.server.routes.openapi_parts import body_of, serve
 
 router = APIRouter(tags=["escrow"])
 

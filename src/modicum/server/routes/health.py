@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
-from modicum.server.answers import json_response
-from modicum.server.parts import parts_of
+from modicum.server.components import parts_of
+from modicum.server.responses import json_response
 
 router = APIRouter(include_in_schema=False)
 

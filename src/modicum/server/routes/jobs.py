@@ -14,22 +14,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
+from modicum.api.permissions.identity import Identity
 from modicum.api.schema import job as schema
 from modicum.core.errors import Code, InputError, Problem
-from modicum.server.answers import json_response
-from modicum.server.asking import Standing, Who
-from modicum.server.parts import Parts, Verbs, parts_of
-from modicum.server.problems import kind_of, problem_view, status_of
-from modicum.server.routes.describing import Responses, serve
-from modicum.server.service.job import Job
-from modicum.server.streams import (
+from modicum.server.auth.authentication import Standing, Who
+from modicum.server.components import Parts, Verbs, parts_of
+from modicum.server.event_streams import (
     HEARTBEAT,
     HEARTBEAT_SECONDS,
     MEDIA_TYPE,
     STREAM_SECONDS,
     event_text,
 )
-from modicum.workspace.permissions.identity import Identity
+from modicum.server.problems import kind_of, problem_view, status_of
+from modicum.server.responses import json_response
+from modicum.server.routes.openapi_parts import Responses, serve
+from modicum.server.service.job import Job
 
 router = APIRouter(tags=["jobs"])
 

@@ -11,29 +11,29 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
+from modicum.api.local.handlers.log import stored_entry
+from modicum.api.local.handlers.pagination import after_of, cursor_of
+from modicum.api.local.views.entries import entry_view
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
 from modicum.api.schema.ledger import Disclosure, EntryPage, Head, Remark
 from modicum.core.fields import Fields
-from modicum.core.reading import text
+from modicum.core.reader import text
 from modicum.ledger.log.events import DisclosureRecorded
-from modicum.server.answers import Answer, answer_of, json_response
-from modicum.server.asking import Standing, Who
-from modicum.server.bodies import form_of
-from modicum.server.once import OnlyOnce
-from modicum.server.parts import Parts, Service, Verbs, parts_of
-from modicum.server.routes import describing
-from modicum.server.routes.describing import Cursor, Limit, serve
+from modicum.server.auth.authentication import Standing, Who
+from modicum.server.components import Parts, Service, Verbs, parts_of
+from modicum.server.idempotency import OnlyOnce
+from modicum.server.inputs.body import form_of
+from modicum.server.responses import Answer, answer_of, json_response
+from modicum.server.routes import openapi_parts
+from modicum.server.routes.openapi_parts import Cursor, Limit, serve
 from modicum.server.service.ledgers import Entries
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.reads.log import stored_entry
-from modicum.workspace.reads.paging import after_of, cursor_of
-from modicum.workspace.views.entries import entry_view
 
 router = APIRouter(tags=["ledger"])
 
 #: So many lines are read at once.
 _AT_ONCE = 500
-_REMARK: dict[str, Any] = describing.body_of(
+_REMARK: dict[str, Any] = openapi_parts.body_of(
     {
         "type": "object",
         "properties": {
@@ -45,7 +45,7 @@ _REMARK: dict[str, Any] = describing.body_of(
     },
     "a remark, and the release or the disclosure that it is about",
 )
-_DISCLOSURE: dict[str, Any] = describing.body_of(
+_DISCLOSURE: dict[str, Any] = openapi_parts.body_of(
     {"type": "object"}, "a disclosure, as in a file"
 )
 _encoder = msgspec.json.Encoder()

@@ -8,10 +8,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modicum.server.asking import Who
-from modicum.server.parts import parts_of
-from modicum.server.telemetry.page import MEDIA_TYPE, Page
-from modicum.workspace.permissions.actions import Action
+from modicum.api.permissions.actions import Action
+from modicum.server.auth.authentication import Who
+from modicum.server.components import parts_of
+from modicum.server.telemetry.prometheus import MEDIA_TYPE, Page
 
 router = APIRouter(include_in_schema=False)
 

@@ -11,17 +11,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
+from modicum.api.local.views.problems import problems_view
+from modicum.api.permissions.actions import Action
 from modicum.api.schema.policy import (
     Lint,
 )
-from modicum.server.answers import json_response
-from modicum.server.asking import Who
-from modicum.server.bodies import body_of
-from modicum.server.parts import Verbs
-from modicum.server.routes import describing
-from modicum.server.routes.describing import serve
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.views.problems import problems_view
+from modicum.server.auth.authentication import Who
+from modicum.server.components import Verbs
+from modicum.server.inputs.body import body_of
+from modicum.server.responses import json_response
+from modicum.server.routes import openapi_parts
+from modicum.server.routes.openapi_parts import serve
 
 
 class _Digest(StringConvertor):
@@ -37,7 +37,7 @@ router = APIRouter(tags=["policies"])
 #: So many releases are named that filled a cell.
 SPENDERS_MAX = 100
 
-_POLICY = describing.body_of(
+_POLICY = openapi_parts.body_of(
     {"$ref": "#/components/schemas/Policy"},
     "a policy, as in a file; YAML keeps its remarks",
 )

@@ -9,25 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
-from modicum.api.schema import approval as schema
-from modicum.core.fields import Fields
-from modicum.core.reading import items, text
-from modicum.server.answers import Answer, answer_of, json_response
-from modicum.server.asking import Who
-from modicum.server.bodies import body_of, form_of
-from modicum.server.once import OnlyOnce
-from modicum.server.parts import Verbs
-from modicum.server.routes import describing
-from modicum.server.routes.describing import IfMatch, serve, tag_given
-from modicum.server.routes.words import WORD, word_of
-from modicum.server.service.proposals import Change
-from modicum.server.service.words import TAKEN_BACK, Word
-from modicum.workspace.governing.activation import Activation
-from modicum.workspace.governing.proposing import Proposed
-from modicum.workspace.governing.saying import Said
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.visibility import masked
-from modicum.workspace.views.approvals import (
+from modicum.api.local.governance.activation import Activation
+from modicum.api.local.governance.approvals import Said
+from modicum.api.local.governance.proposals import Proposed
+from modicum.api.local.views.approvals import (
     activation_view,
     approvals_view,
     pending_policy_view,
@@ -35,6 +20,21 @@ from modicum.workspace.views.approvals import (
     receipt_view,
     vote_view,
 )
+from modicum.api.local.visibility import masked
+from modicum.api.permissions.actions import Action
+from modicum.api.schema import approval as schema
+from modicum.core.fields import Fields
+from modicum.core.reader import items, text
+from modicum.server.auth.authentication import Who
+from modicum.server.components import Verbs
+from modicum.server.idempotency import OnlyOnce
+from modicum.server.inputs.body import body_of, form_of
+from modicum.server.responses import Answer, answer_of, json_response
+from modicum.server.routes import openapi_parts
+from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
+from modicum.server.routes.votes import WORD, word_of
+from modicum.server.service.proposals import Change
+from modicum.server.service.votes import TAKEN_BACK, Word
 
 router = APIRouter(tags=["policies"])
 
@@ -45,11 +45,11 @@ Accept = Annotated[
     Query(max_length=1000, description="rules that history exceeds, and may"),
 ]
 
-_POLICY = describing.body_of(
+_POLICY = openapi_parts.body_of(
     {"$ref": "#/components/schemas/Policy"},
     "a policy, as in a file; YAML keeps its remarks",
 )
-_CHANGE: dict[str, Any] = describing.body_of(
+_CHANGE: dict[str, Any] = openapi_parts.body_of(
     {
         "type": "object",
         "properties": {

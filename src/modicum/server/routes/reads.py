@@ -11,18 +11,18 @@ from fastapi import APIRouter, Path, Query
 from msgspec import Meta
 from starlette.responses import Response
 
-from modicum.server.answers import json_response
-from modicum.server.asking import Who
-from modicum.server.parts import Verbs
-from modicum.server.routes.describing import serve
-from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.reads import Read, all_reads
+from modicum.api.local.handlers import Read, all_reads
+from modicum.api.permissions.identity import Identity
+from modicum.server.auth.authentication import Who
+from modicum.server.components import Verbs
+from modicum.server.responses import json_response
+from modicum.server.routes.openapi_parts import serve
 
 _LIMITS = ("ge", "le", "min_length", "max_length", "pattern", "description")
 
 
 def routes_of(module: str, tag: str) -> APIRouter:
-    """Return the routes of a module of `modicum.workspace.reads`.
+    """Return the routes of a module of `modicum.api.local.handlers`.
 
     Args:
         module: The name of the module.

@@ -10,34 +10,34 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
+from modicum.api.local import Decision
+from modicum.api.local.decision import LossesTold
+from modicum.api.local.governance.requests import Requested
+from modicum.api.local.submit import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
+from modicum.api.local.views.approvals import request_view
+from modicum.api.local.views.decisions import decision_view, options_view
+from modicum.api.local.views.releases import listed_view
+from modicum.api.permissions.actions import Action
 from modicum.api.schema import release as schema
 from modicum.core.errors import ApprovalError
 from modicum.ledger import Standing
-from modicum.policy.json_schema.of_release import release_schema
-from modicum.server.answers import Answer, answer_of, json_response
-from modicum.server.asking import Who
-from modicum.server.bodies import body_of
-from modicum.server.once import OnlyOnce
-from modicum.server.parts import Service, Verbs
-from modicum.server.routes import describing
-from modicum.server.routes.describing import ReleaseId, serve
-from modicum.server.routes.words import REASON, reason_of
+from modicum.policy.json_schema.release import release_schema
+from modicum.server.auth.authentication import Who
+from modicum.server.components import Service, Verbs
+from modicum.server.idempotency import OnlyOnce
+from modicum.server.inputs.body import body_of
+from modicum.server.responses import Answer, answer_of, json_response
+from modicum.server.routes import openapi_parts
+from modicum.server.routes.openapi_parts import ReleaseId, serve
+from modicum.server.routes.votes import REASON, reason_of
 from modicum.server.service.releases import How
-from modicum.workspace import Decision
-from modicum.workspace.bringing_in import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
-from modicum.workspace.decision import LossesTold
-from modicum.workspace.governing.requesting import Requested
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.views.approvals import request_view
-from modicum.workspace.views.decisions import decision_view, options_view
-from modicum.workspace.views.releases import listed_view
 
 router = APIRouter(tags=["releases"])
 
 Words = Annotated[bool, Query(description="also tell it in words, line by line")]
 
 #: A release, as it is sent.
-RELEASE = describing.body_of(
+RELEASE = openapi_parts.body_of(
     {"$ref": "#/components/schemas/Release"}, "a release, as in a file"
 )
 

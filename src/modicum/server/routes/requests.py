@@ -11,23 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
-from modicum.api.schema import approval as schema
-from modicum.ledger.log.release_format import release_to_plain
-from modicum.server.answers import Answer, answer_of, json_response
-from modicum.server.asking import Who
-from modicum.server.bodies import body_of
-from modicum.server.once import OnlyOnce
-from modicum.server.parts import Verbs
-from modicum.server.routes.describing import IfMatch, ReleaseId, serve, tag_given
-from modicum.server.routes.encoded_slashes import LiteralEnd
-from modicum.server.routes.releases import RELEASE, Words
-from modicum.server.routes.words import REASON, WORD, reason_of, word_of
-from modicum.server.service.requests import Asked
-from modicum.server.service.words import TAKEN_BACK, Word
-from modicum.workspace.governing.requesting import PendingRequest, Requested
-from modicum.workspace.governing.saying import Said
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.views.approvals import (
+from modicum.api.local.governance.approvals import Said
+from modicum.api.local.governance.requests import PendingRequest, Requested
+from modicum.api.local.views.approvals import (
     approvals_view,
     pending_view,
     receipt_view,
@@ -35,7 +21,21 @@ from modicum.workspace.views.approvals import (
     vote_view,
     withdrawn_view,
 )
-from modicum.workspace.views.decisions import decision_view
+from modicum.api.local.views.decisions import decision_view
+from modicum.api.permissions.actions import Action
+from modicum.api.schema import approval as schema
+from modicum.ledger.log.release_codec import release_to_plain
+from modicum.server.auth.authentication import Who
+from modicum.server.components import Verbs
+from modicum.server.idempotency import OnlyOnce
+from modicum.server.inputs.body import body_of
+from modicum.server.responses import Answer, answer_of, json_response
+from modicum.server.routes.openapi_parts import IfMatch, ReleaseId, serve, tag_given
+from modicum.server.routes.path_ids import LiteralEnd
+from modicum.server.routes.releases import RELEASE, Words
+from modicum.server.routes.votes import REASON, WORD, reason_of, word_of
+from modicum.server.service.requests import Asked
+from modicum.server.service.votes import TAKEN_BACK, Word
 
 router = APIRouter(tags=["requests"], route_class=LiteralEnd)
 

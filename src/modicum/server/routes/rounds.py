@@ -10,27 +10,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
+from modicum.api.local.plans.commit import Committed
+from modicum.api.local.plans.rounds import Round
+from modicum.api.local.submit import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
+from modicum.api.local.views.rounds import committed_view, round_view
+from modicum.api.permissions.actions import Action
 from modicum.core.document import Node
 from modicum.core.fields import Fields
-from modicum.core.reading import number, release_id
-from modicum.server.answers import Answer, answer_of
-from modicum.server.asking import Who
-from modicum.server.bodies import body_of, form_of
-from modicum.server.once import OnlyOnce
-from modicum.server.parts import Verbs
-from modicum.server.routes import describing
-from modicum.server.routes.describing import IfMatch, serve, tag_given
-from modicum.server.routes.encoded_slashes import LiteralEnd
+from modicum.core.reader import number, release_id
+from modicum.server.auth.authentication import Who
+from modicum.server.components import Verbs
+from modicum.server.idempotency import OnlyOnce
+from modicum.server.inputs.body import body_of, form_of
+from modicum.server.responses import Answer, answer_of
+from modicum.server.routes import openapi_parts
 from modicum.server.routes.jobs import begun
+from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
+from modicum.server.routes.path_ids import LiteralEnd
 from modicum.server.service.rounds import RequestsSent
-from modicum.workspace.bringing_in import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.planning.committing import Committed
-from modicum.workspace.planning.rounds import Round
-from modicum.workspace.views.rounds import (
-    committed_view,
-    round_view,
-)
 
 router = APIRouter(tags=["rounds"], route_class=LiteralEnd)
 
@@ -47,7 +44,7 @@ Solver = Literal[
     "ilp",
 ]
 
-_ROUND: dict[str, Any] = describing.body_of(
+_ROUND: dict[str, Any] = openapi_parts.body_of(
     {
         "type": "object",
         "properties": {
@@ -61,12 +58,12 @@ _ROUND: dict[str, Any] = describing.body_of(
     },
     "what the round is called, and by unit what part of every budget may be used",
 )
-_REQUESTS: dict[str, Any] = describing.body_of(
+_REQUESTS: dict[str, Any] = openapi_parts.body_of(
     {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Release"}},
     "requests: releases, each maybe with its `utility`",
 )
 _REQUESTS["requestBody"]["content"][operations.LINES] = {"schema": {"type": "string"}}
-_PLAN: dict[str, Any] = describing.body_of(
+_PLAN: dict[str, Any] = openapi_parts.body_of(
     {"type": "object"}, "a plan, as the job that made it tells"
 )
 

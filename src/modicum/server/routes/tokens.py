@@ -10,32 +10,32 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
-from modicum.api.schema.account import IssuedToken, TokenList
-from modicum.core.document import Node
-from modicum.core.errors import Code
-from modicum.core.fields import Fields
-from modicum.core.reading import boolean, choice, count, items, text
-from modicum.server.answers import json_response
-from modicum.server.asking import Who
-from modicum.server.bodies import form_of
-from modicum.server.identity.names import program_actor
-from modicum.server.parts import Verbs
-from modicum.server.routes import describing
-from modicum.server.routes.describing import serve
-from modicum.shell.clock import SystemClock
-from modicum.workspace.permissions.actions import Action, Role
-from modicum.workspace.permissions.identity import Grants, Identity
-from modicum.workspace.permissions.tokens import (
+from modicum.api.permissions.actions import Action, Role
+from modicum.api.permissions.identity import Grants, Identity
+from modicum.api.permissions.tokens import (
     DAY_SECONDS,
     TOKEN_DAYS,
     TOKEN_DAYS_MAX,
     TokenTerms,
 )
+from modicum.api.schema.account import IssuedToken, TokenList
+from modicum.core.document import Node
+from modicum.core.errors import Code
+from modicum.core.fields import Fields
+from modicum.core.reader import boolean, choice, count, items, text
+from modicum.server.auth.authentication import Who
+from modicum.server.auth.names import program_actor
+from modicum.server.components import Verbs
+from modicum.server.inputs.body import form_of
+from modicum.server.responses import json_response
+from modicum.server.routes import openapi_parts
+from modicum.server.routes.openapi_parts import serve
+from modicum.system.clock import SystemClock
 
 router = APIRouter(tags=["identity"])
 
 _ROLES: Final = [role.value for role in Role]
-_TERMS: Final[dict[str, Any]] = describing.body_of(
+_TERMS: Final[dict[str, Any]] = openapi_parts.body_of(
     {
         "type": "object",
         "properties": {

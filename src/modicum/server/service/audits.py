@@ -13,23 +13,23 @@ from typing import BinaryIO, Final
 import anyio.to_thread
 from anyio import CapacityLimiter
 
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.api.ports.storage import Clock
 from modicum.ledger import Record
 from modicum.ledger.proof.claims import Signed, signed_bytes
-from modicum.server.equipment import Equipment
+from modicum.server.resources import Equipment
 from modicum.server.service.job import Job, Report
 from modicum.server.service.jobs import Jobs
 from modicum.server.service.threads import Threads
-from modicum.shell.clock import SystemClock
-from modicum.shell.proofs.bundles import export_bundle
-from modicum.shell.proofs.keys import Signing
-from modicum.shell.proofs.logs import stored_checkpoints, verify_store
-from modicum.shell.proofs.verification import Trust
-from modicum.shell.serving.decider import Decider
-from modicum.shell.storage.still_store import up_to
-from modicum.workspace.ledger_view import LedgerView
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.ports import Clock
+from modicum.storage.proofs.bundles import export_bundle
+from modicum.storage.proofs.ledger_log import stored_checkpoints, verify_store
+from modicum.storage.proofs.signing_keys import Signing
+from modicum.storage.proofs.verification import Trust
+from modicum.storage.read_only import up_to
+from modicum.system.clock import SystemClock
+from modicum.writer.service import Decider
 
 #: So many bundles are made at once: each reads the whole log.
 _AT_ONCE: Final = 2

@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from modicum.escrow.inspection import Inspection, inspected
-from modicum.escrow.programs import Program
-from modicum.ledger.log.approval_statement import statement_bytes
-from modicum.ledger.log.contracts import TaskTerms
-from modicum.ledger.log.events import ApprovalGiven
-from modicum.ledger.state.data_sets import OWNER
-from modicum.server.reading_escrow_risk import RiskAsked
-from modicum.server.service.escrow_sight import (
-    may_see_contract,
-    may_see_data,
-    must_speak,
-    seen_contract,
-)
-from modicum.server.service.sight import OF_ANOTHER, id_unusable
-from modicum.server.service.threads import Threads
-from modicum.server.service.words import Word
-from modicum.workspace.escrowing.looking import (
+from modicum.api.local.escrow.execution import Tools
+from modicum.api.local.escrow.programs import program_of
+from modicum.api.local.escrow.review import (
     Examined,
     Looked,
     examined,
@@ -28,12 +14,26 @@ from modicum.workspace.escrowing.looking import (
     looked_at_all,
     words_said,
 )
-from modicum.workspace.escrowing.looking import Word as Spoken
-from modicum.workspace.escrowing.programs_kept import program_of
-from modicum.workspace.escrowing.runs import Tools
-from modicum.workspace.ledger_view import LedgerView
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.identity import Identity
+from modicum.api.local.escrow.review import Word as Spoken
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.escrow.inspection import Inspection, inspected
+from modicum.escrow.programs import Program
+from modicum.ledger.log.approval_statement import statement_bytes
+from modicum.ledger.log.contracts import TaskTerms
+from modicum.ledger.log.events import ApprovalGiven
+from modicum.ledger.state.datasets import OWNER
+from modicum.server.inputs.escrow_risk import RiskAsked
+from modicum.server.service.escrow_visibility import (
+    may_see_contract,
+    may_see_data,
+    must_speak,
+    seen_contract,
+)
+from modicum.server.service.threads import Threads
+from modicum.server.service.visibility import OF_ANOTHER, id_unusable
+from modicum.server.service.votes import Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class EscrowContracts:
         who.must_some(Action.READ_DATA)
 
         def look(view: LedgerView) -> dict[str, object]:
-            from modicum.shell.escrow.by_risk import risk_of, risk_of_file
+            from modicum.ops.escrow.epsilon_choice import risk_of, risk_of_file
 
             escrow, compiled = view.state().escrow, view.policy()
             if asked.contract:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.release_datasets import data_sets_recorded, may
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
 from modicum.ledger import Event, State, event_of
 from modicum.ledger.log.events import ReleaseDenied, event_name
 from modicum.server.service.threads import Threads
-from modicum.workspace.ledger_view import LedgerView
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.data_sets import data_sets_recorded, may
-from modicum.workspace.permissions.identity import Identity
 
 #: So many entries are looked at at once.
 _AT_ONCE = 200

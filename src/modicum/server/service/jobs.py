@@ -16,6 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.api.ports.storage import Clock
 from modicum.api.schema.shape import encode
 from modicum.core.errors import ModicumError
 from modicum.server.service.job import (
@@ -29,10 +32,7 @@ from modicum.server.service.job import (
     unforeseen,
     unknown_job,
 )
-from modicum.shell.clock import SystemClock
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.ports import Clock
+from modicum.system.clock import SystemClock
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{24}")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
 from modicum.ledger import Event, Record, event_of
 from modicum.server.service.threads import Threads
-from modicum.workspace.ledger_view import LedgerView
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.identity import Identity
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.ledger_view import LedgerView
 from modicum.core.errors import Code, InvariantError, Problem
-from modicum.workspace.book import Book, Entry, Reader
-from modicum.workspace.ledger_view import LedgerView
 
 T = TypeVar("T")
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
 from modicum.core.document import from_python
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_policy
-from modicum.policy.parse import parse_policy
-from modicum.server.bodies import TREE_BYTES, Body
+from modicum.policy.compiler import compile_policy
+from modicum.policy.parser import parse_policy
+from modicum.server.inputs.body import TREE_BYTES, Body
 from modicum.server.service.threads import Threads
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.identity import Identity
 
 #: Means the policy that holds, wherever a digest is asked for.
 ACTIVE = "active"

@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from modicum.api.local.governance.activation import Weighed
+from modicum.api.local.handlers.policies import ACTIVE, policy_of
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.policies.replay import history_of
+from modicum.api.local.policies.what_if import what_if
+from modicum.api.local.views.compiled_rules import CompiledRule, compiled_rules
+from modicum.api.local.views.policy_changes import simulation_view
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
 from modicum.ledger import Record
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, differences
-from modicum.policy.compile import compile_text
-from modicum.server.bodies import Body
+from modicum.policy.compiler import compile_text
+from modicum.server.inputs.body import Body
 from modicum.server.service.job import Job, Report
 from modicum.server.service.jobs import Jobs
 from modicum.server.service.policies import Policies, compiled_body
 from modicum.server.service.threads import Threads
-from modicum.shell.serving.decider import Decider
-from modicum.workspace.governing.activation import Weighed
-from modicum.workspace.ledger_view import LedgerView
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.policies.past import history_of
-from modicum.workspace.policies.what_if import what_if
-from modicum.workspace.reads.policies import ACTIVE, policy_of
-from modicum.workspace.views.compiled_rules import (
-    CompiledRule,
-    compiled_rules,
-)
-from modicum.workspace.views.what_ifs import simulation_view
+from modicum.writer.service import Decider
 
 #: Reading the log is about so large a part of a simulation.
 _READING = 0.2

@@ -7,22 +7,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from modicum.api.local import Decision
+from modicum.api.local.evaluation import Description
+from modicum.api.local.explanation.remedies import Explanation
+from modicum.api.local.release_datasets import id_of
+from modicum.api.local.submit import RESERVATION_SECONDS
+from modicum.api.local.visibility import OTHERS
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
 from modicum.policy.model import ReservationBound
-from modicum.server.bodies import Body
-from modicum.server.service.carrying_out import refuse_others
-from modicum.server.service.data_sets import with_release
-from modicum.server.service.sight import Sight
+from modicum.server.inputs.body import Body
+from modicum.server.service.datasets import with_release
+from modicum.server.service.release_steps import refuse_others
 from modicum.server.service.threads import Threads
-from modicum.shell.serving.decider import Decider
-from modicum.shell.serving.once import Once
-from modicum.workspace import Decision
-from modicum.workspace.answers import Description
-from modicum.workspace.bringing_in import RESERVATION_SECONDS
-from modicum.workspace.explaining.fits import Explanation
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.data_sets import id_of
-from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.permissions.visibility import OTHERS
+from modicum.server.service.visibility import Sight
+from modicum.writer.idempotency import Once
+from modicum.writer.service import Decider
 
 T = TypeVar("T")
 

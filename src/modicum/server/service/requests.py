@@ -5,37 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
-from modicum.core.errors import Code, Problem, StaleError
-from modicum.ledger.deciding.approvals import roles_of
-from modicum.ledger.log.approval_statement import statement_bytes
-from modicum.ledger.log.events import ApprovalGiven
-from modicum.ledger.state.waiting import Request
-from modicum.server.bodies import Body
-from modicum.server.service.data_sets import with_release
-from modicum.server.service.looking import Looking
-from modicum.server.service.sight import Sight
-from modicum.server.service.threads import Threads
-from modicum.server.service.words import Word, refuse_repeated
-from modicum.shell.serving.decider import Decider
-from modicum.shell.serving.once import Once
-from modicum.workspace import Decision
-from modicum.workspace.answers import Description
-from modicum.workspace.bringing_in import Submission
-from modicum.workspace.governing.governing import Governance
-from modicum.workspace.governing.requesting import PendingRequest, Requested
-from modicum.workspace.governing.saying import Said
-from modicum.workspace.governing.topics import Spoken
-from modicum.workspace.ledger_view import LedgerView
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.data_sets import (
+from modicum.api.local import Decision
+from modicum.api.local.evaluation import Description
+from modicum.api.local.governance.approval_cases import Spoken
+from modicum.api.local.governance.approvals import Said
+from modicum.api.local.governance.governing import Governance
+from modicum.api.local.governance.requests import PendingRequest, Requested
+from modicum.api.local.handlers.errors import not_found
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.release_datasets import (
     data_sets_recorded,
     id_of,
     must,
     must_read_some,
 )
-from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.permissions.visibility import may_see
-from modicum.workspace.reads.errors import not_found
+from modicum.api.local.submit import Submission
+from modicum.api.local.visibility import may_see
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.core.errors import Code, Problem, StaleError
+from modicum.ledger.decision.approvals import roles_of
+from modicum.ledger.log.approval_statement import statement_bytes
+from modicum.ledger.log.events import ApprovalGiven
+from modicum.ledger.state.pending import Request
+from modicum.server.inputs.body import Body
+from modicum.server.service.datasets import with_release
+from modicum.server.service.looking import Looking
+from modicum.server.service.threads import Threads
+from modicum.server.service.visibility import Sight
+from modicum.server.service.votes import Word, refuse_repeated
+from modicum.writer.idempotency import Once
+from modicum.writer.service import Decider
 
 T = TypeVar("T")
 

@@ -13,15 +13,15 @@ from functools import partial
 
 import msgspec
 
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
 from modicum.core.errors import Code, InputError, Problem, UnavailableError
-from modicum.server.equipment import Equipment, not_set_up
+from modicum.risk.worker.asked import Asked
+from modicum.risk.worker.parent import analyzed
+from modicum.server.resources import Equipment, not_set_up
 from modicum.server.service.job import Job, Report
 from modicum.server.service.jobs import Jobs
-from modicum.server.settings_tables import TablesOf
-from modicum.shell.analyses.apart import analyzed
-from modicum.shell.analyses.asked import Asked
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.identity import Identity
+from modicum.server.settings.tables import TablesOf
 
 
 class RiskAnalyses:

@@ -6,24 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from modicum.api.local.balances import Entry
+from modicum.api.local.handlers.rounds import round_
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.plans.commit import Committed
+from modicum.api.local.plans.plan import Plan, read_plan
+from modicum.api.local.plans.rounds import Round, open_round
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
 from modicum.core.document import Node
 from modicum.core.errors import Code, ConflictError, Problem, StaleError
+from modicum.ops.files.requests import load_text
 from modicum.policy import CompiledPolicy
 from modicum.server.service.job import Job, Report
 from modicum.server.service.jobs import Jobs
 from modicum.server.service.threads import Threads
-from modicum.server.service.words import refuse_repeated
-from modicum.shell.request_files import load_text
-from modicum.shell.serving.decider import Decider
-from modicum.shell.serving.once import Once
-from modicum.workspace.book import Entry
-from modicum.workspace.ledger_view import LedgerView
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.planning.committing import Committed
-from modicum.workspace.planning.plan import Plan, read_plan
-from modicum.workspace.planning.rounds import Round, open_round
-from modicum.workspace.reads.rounds import round_
+from modicum.server.service.votes import refuse_repeated
+from modicum.writer.idempotency import Once
+from modicum.writer.service import Decider
 
 
 @dataclass(frozen=True, slots=True)

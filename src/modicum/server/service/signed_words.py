@@ -8,18 +8,18 @@ from typing import Final
 import anyio.to_thread
 from anyio import CapacityLimiter
 
+from modicum.api.local.release_datasets import data_sets_recorded, may
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.api.ports.storage import Clock
 from modicum.ledger import RecordedRelease
 from modicum.ledger.proof.claims import Signed
-from modicum.server.equipment import Equipment, not_set_up
-from modicum.shell.clock import SystemClock
-from modicum.shell.proofs.keys import Signing
-from modicum.shell.proofs.logs import sign_checkpoint
-from modicum.shell.proofs.receipts import AuditedAnswers
-from modicum.shell.serving.decider import Decider
-from modicum.workspace.permissions.actions import Action
-from modicum.workspace.permissions.data_sets import data_sets_recorded, may
-from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.ports import Clock
+from modicum.server.resources import Equipment, not_set_up
+from modicum.storage.proofs.ledger_log import sign_checkpoint
+from modicum.storage.proofs.receipts import AuditedAnswers
+from modicum.storage.proofs.signing_keys import Signing
+from modicum.system.clock import SystemClock
+from modicum.writer.service import Decider
 
 #: Nothing is signed about a log that was not checked, and that takes a while.
 _AT_ONCE: Final = 1

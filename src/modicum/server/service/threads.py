@@ -12,11 +12,11 @@ from typing import Final, ParamSpec, TypeVar
 import anyio.to_thread
 from anyio import CapacityLimiter
 
+from modicum.api.local.ledger_view import LedgerView
 from modicum.core.document import Node, from_python
 from modicum.core.errors import Code, InputError, Problem, UnavailableError
-from modicum.server.bodies import Body
-from modicum.shell.serving.decider import Decider
-from modicum.workspace.ledger_view import LedgerView
+from modicum.server.inputs.body import Body
+from modicum.writer.service import Decider
 
 P = ParamSpec("P")
 T = TypeVar("T")

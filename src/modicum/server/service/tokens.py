@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from modicum.core.errors import AccessError, Code, Problem
-from modicum.server.identity.names import PROGRAM_PREFIX, owner_name
-from modicum.server.identity.roof import Roof
-from modicum.server.service.threads import Threads
-from modicum.shell.registry.registry import IssuedToken, Registry
-from modicum.workspace.permissions.actions import Action, Role
-from modicum.workspace.permissions.identity import ALL, Grants, Identity
-from modicum.workspace.permissions.tokens import (
+from modicum.api.local.handlers.errors import not_found
+from modicum.api.permissions.actions import Action, Role
+from modicum.api.permissions.identity import ALL, Grants, Identity
+from modicum.api.permissions.tokens import (
     DAY_SECONDS,
     Token,
     TokenTerms,
     no_token,
     token_id,
 )
-from modicum.workspace.reads.errors import not_found
+from modicum.core.errors import AccessError, Code, Problem
+from modicum.server.auth.names import PROGRAM_PREFIX, owner_name
+from modicum.server.auth.registry import IssuedToken, Registry
+from modicum.server.auth.token_scope import Roof
+from modicum.server.service.threads import Threads
 
 #: Roles that nobody gives to a program: a person answers for what they do.
 NOT_FOR_PROGRAMS: Final = frozenset(

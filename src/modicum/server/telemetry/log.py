@@ -14,8 +14,8 @@ from typing import Any, Final, TextIO
 
 import structlog
 
-from modicum.server.telemetry.frames import frames_of, kinds_of
-from modicum.shell.clock import SystemClock
+from modicum.server.telemetry.tracebacks import frames_of, kinds_of
+from modicum.system.clock import SystemClock
 
 
 class Level(Enum):

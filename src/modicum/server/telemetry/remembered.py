@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from modicum.core.errors import ModicumError, VerificationError
-from modicum.server.telemetry.facts import LedgerFacts
+from modicum.server.telemetry.ledger_metrics import LedgerFacts
 
 #: What was found is good for so many seconds at least.
 KEEP_SECONDS: Final = 5.0

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from modicum.server.telemetry.frames import kind_of
+from modicum.server.telemetry.tracebacks import kind_of
 from modicum.server.telemetry.traceparent import TraceParent
 
 if TYPE_CHECKING:

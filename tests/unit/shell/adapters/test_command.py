@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from samples.small import counts, workspace
 
+from modicum.api.local.reservation_use import Use
 from modicum.core.errors import UnavailableError, UsageError
-from modicum.shell.adapters.command import Command, environment
-from modicum.workspace.using import Use
+from modicum.ops.command import Command, environment
 
 
 def variables(tmp_path: Path) -> dict[str, str]:

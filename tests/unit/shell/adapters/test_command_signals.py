@@ -12,7 +12,7 @@ import pytest
 PROCESS = """
 import fcntl, os, pty, signal, sys, termios, threading
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
-from modicum.shell.adapters import command
+from modicum.ops import command
 assert len(os.listdir("/proc/self/task")) == 1
 
 WAITS = "import time; time.sleep(300)"

@@ -17,7 +17,7 @@ from samples.small import workspace
 from modicum.accounting import tightest_epsilon
 from modicum.accounting.losses import total_of
 from modicum.core.errors import Code, InputError
-from modicum.shell.adapters.dp_events import from_dp_event
+from modicum.integrations.dp_events import from_dp_event
 
 DELTA = Fraction(1, 10**6)
 ADD_REMOVE = dpa.NeighboringRelation.ADD_OR_REMOVE_ONE

@@ -17,22 +17,17 @@ import pytest
 from samples.small import workspace
 
 from modicum.accounting.budgets import ApproxBudget, RenyiBudget
-from modicum.accounting.kinds.calibration import meets
+from modicum.accounting.calibration import meets
+from modicum.api.local import Workspace
+from modicum.api.local.reservation_use import Use
 from modicum.core.errors import (
     Code,
     ConflictError,
     InputError,
     ModicumError,
 )
-from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.adapters.opacus_noise import (
-    Steps,
-    curve_of,
-    divergences,
-    noise_for,
-)
-from modicum.workspace import Workspace
-from modicum.workspace.using import Use
+from modicum.integrations.loader import Adapters
+from modicum.integrations.opacus_noise import Steps, curve_of, divergences, noise_for
 
 if os.environ.get("MODICUM_OPACUS") != "required":
     pytest.importorskip("opacus")

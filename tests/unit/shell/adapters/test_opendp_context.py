@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from samples.small import workspace
 
+from modicum.api.local import Workspace
+from modicum.api.local.reservation_use import Use
 from modicum.core.errors import ConflictError, InputError, UnavailableError
-from modicum.shell.adapters.adapting import Adapters
-from modicum.workspace import Workspace
-from modicum.workspace.using import Use
+from modicum.integrations.loader import Adapters
 
 if os.environ.get("MODICUM_OPENDP_POLARS") != "required":
     pytest.importorskip("polars")

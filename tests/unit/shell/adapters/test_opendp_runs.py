@@ -15,6 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples.small import POLICY, workspace
 
+from modicum.api.local import Workspace
+from modicum.api.local.reservation_use import Use
+from modicum.api.ports.reservation import Reserved
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -22,11 +25,8 @@ from modicum.core.errors import (
     ModicumError,
     UnavailableError,
 )
-from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.adapters.opendp_runs import OpenDP
-from modicum.workspace import Workspace
-from modicum.workspace.reserved import Reserved
-from modicum.workspace.using import Use
+from modicum.integrations.loader import Adapters
+from modicum.integrations.opendp_measurements import OpenDP
 
 dp: Any = import_module("opendp.prelude")
 dp.enable_features("contrib")

@@ -24,6 +24,8 @@ from hypothesis import strategies as st
 from samples import fake_runner
 from samples.scripts import DAY, DEVICE, PERSON, SEAT, declared, generous
 
+from modicum.api.local import Workspace
+from modicum.api.local.reservation_use import Use
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -32,11 +34,9 @@ from modicum.core.errors import (
     UnavailableError,
     UsageError,
 )
-from modicum.shell.adapters import tumult_answers, tumult_script
-from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.adapters.tumult_script import TUMULT
-from modicum.workspace import Workspace
-from modicum.workspace.using import Use
+from modicum.integrations import tumult_answers, tumult_script
+from modicum.integrations.loader import Adapters
+from modicum.integrations.tumult_script import TUMULT
 
 RHO = Fraction(1, 2)
 #: What a runner answers that did all as it should.

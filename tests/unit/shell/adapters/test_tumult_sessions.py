@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 from samples.scripts import PERSON, SEAT, declared, generous
 
+from modicum.api.local import Workspace
+from modicum.api.local.reservation_use import Use
 from modicum.core.errors import UnavailableError
-from modicum.shell.adapters.adapting import Adapters
-from modicum.workspace import Workspace
-from modicum.workspace.using import Use
+from modicum.integrations.loader import Adapters
 
 _NAMED = os.environ.get("MODICUM_TUMULT", "")
 _BUILT = Path(__file__).parents[4] / "build" / "engines" / "tumult" / "bin" / "python"

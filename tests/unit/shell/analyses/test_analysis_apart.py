@@ -28,11 +28,11 @@ from modicum.core.errors import (
     UnavailableError,
     UsageError,
 )
-from modicum.shell.analyses import apart
-from modicum.shell.analyses.answering import answer
-from modicum.shell.analyses.answers import Failed, Found, Line, read, written
-from modicum.shell.analyses.apart import analyzed
-from modicum.shell.analyses.asked import Analysis, Asked, Bounds
+from modicum.risk.worker import parent
+from modicum.risk.worker.asked import Analysis, Asked, Bounds
+from modicum.risk.worker.messages import Failed, Found, Line, read, written
+from modicum.risk.worker.parent import analyzed
+from modicum.risk.worker.process import answer
 
 MARK = "pEnGuIn"
 #: Asks again for each person, which takes long.
@@ -238,7 +238,7 @@ def test_a_table_with_too_many_rows_is_not_analyzed(table: str) -> None:
 def test_it_says_what_is_not_installed(
     table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = "modicum.shell.analyses.finding"
+    name = "modicum.risk.worker.result"
     monkeypatch.setitem(sys.modules, name, None)
     error = refused({"": table}, Asked(query=TOTAL))
     assert isinstance(error, UsageError)
@@ -252,7 +252,7 @@ def test_it_says_only_the_class_of_what_nobody_foresaw(
     def wrong(*_: object, **__: object) -> None:
         raise ValueError(MARK)
 
-    monkeypatch.setattr("modicum.shell.analyses.finding.rdr", wrong)
+    monkeypatch.setattr("modicum.risk.worker.result.rdr", wrong)
     error = refused({"": table}, Asked(query=TOTAL))
     assert error.code is Code.INTERNAL
     assert "ValueError" in error.render()
@@ -310,7 +310,7 @@ def watched_process(
         begun.append(begin(*words, **named))
         return begun[-1]
 
-    monkeypatch.setattr(apart.subprocess, "Popen", watched)  # type: ignore[attr-defined]
+    monkeypatch.setattr(parent.subprocess, "Popen", watched)  # type: ignore[attr-defined]
     return begun
 
 
@@ -331,8 +331,8 @@ def test_it_ends_with_whoever_began_it(tmp_path: Path, scratch: Path) -> None:
     program = (
         "import itertools, os, signal, sys, tempfile; sys.path[:] = sys.argv[3:];"
         " tempfile.tempdir = sys.argv[2];"
-        " from modicum.shell.analyses.apart import analyzed;"
-        " from modicum.shell.analyses.asked import Asked, Bounds;"
+        " from modicum.risk.worker.parent import analyzed;"
+        " from modicum.risk.worker.asked import Asked, Bounds;"
         " calls = itertools.count();"
         " end = lambda _: next(calls) > 39 and os.kill(os.getpid(), signal.SIGKILL);"
         f" analyzed({{'': sys.argv[1]}}, {SLOW!r}, Bounds(), end)"

@@ -14,9 +14,9 @@ import pytest
 from samples import watched
 
 from modicum.core.errors import Code, ModicumError
+from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
+from modicum.engines.sources import CsvFile, source_of
 from modicum.query.statistics import Secrets
-from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
-from modicum.shell.engines.sources import CsvFile, source_of
 
 SECRETS = Secrets("ab" * 32, "cd" * 32)
 COUNTED = {("canary-of-a-row",): watched.NUMBER}

@@ -13,10 +13,10 @@ from samples import watched
 from samples.spark import spark_or_skip, spark_words
 
 from modicum.core.errors import Code, ModicumError, UnavailableError
+from modicum.engines.duckdb_engine import DuckdbEngine
+from modicum.engines.spark_engine import SparkEngine
+from modicum.engines.sql_engine import SqlEngine
 from modicum.query.statistics import Secrets
-from modicum.shell.engines.duckdb_engine import DuckdbEngine
-from modicum.shell.engines.spark_engine import SparkEngine
-from modicum.shell.engines.sql_engine import SqlEngine
 
 Opened = Callable[[dict[str, object]], SqlEngine]
 SECRETS = Secrets("ab" * 32, "cd" * 32)

@@ -16,15 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.query.exact.reading import misfits
+from modicum.engines.duckdb_engine import DuckdbEngine
+from modicum.engines.sources import CsvFile, DuckdbTable, ParquetFiles, source_of
+from modicum.query.sql.columns import misfits
 from modicum.query.tables import Column, Table
-from modicum.shell.engines.duckdb_engine import DuckdbEngine
-from modicum.shell.engines.sources import (
-    CsvFile,
-    DuckdbTable,
-    ParquetFiles,
-    source_of,
-)
 
 CANARY = "canary-5309"
 TEXT = f"order_id,product\n1,{CANARY}\n2,{CANARY}\n"

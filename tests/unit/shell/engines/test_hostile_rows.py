@@ -17,12 +17,12 @@ from samples import asked
 from samples.spark import spark_or_skip
 
 from modicum.core.errors import Code, InputError, UnavailableError
-from modicum.query.document import QueryFile
+from modicum.engines import duckdb_engine
+from modicum.engines.duckdb_engine import DuckdbEngine
+from modicum.engines.spark_engine import SparkEngine
+from modicum.engines.sql_engine import SqlEngine
+from modicum.query.query_file import QueryFile
 from modicum.query.statistics import Exact, Secrets
-from modicum.shell.engines import duckdb_engine
-from modicum.shell.engines.duckdb_engine import DuckdbEngine
-from modicum.shell.engines.spark_engine import SparkEngine
-from modicum.shell.engines.sql_engine import SqlEngine
 
 Opened = Callable[[dict[str, object]], SqlEngine]
 SECRETS = Secrets("ab" * 16, "cd" * 32)

@@ -12,10 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from modicum.core.errors import Code, InputError, InvariantError, UnavailableError
+from modicum.engines import noise as module
+from modicum.engines.noise import SCALE_MAX, OpenDpSampler, priced
 from modicum.query.scales import gaussian_scale, laplace_scale
 from modicum.query.sensitivity import root
-from modicum.shell.engines import noise as module
-from modicum.shell.engines.noise import SCALE_MAX, OpenDpSampler, priced
 
 SAMPLER = OpenDpSampler()
 LOSSES = st.fractions(Fraction(1, 10**6), 100)

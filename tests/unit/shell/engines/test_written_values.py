@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from samples.spark import spark_or_skip
 
-from modicum.query.exact.reading import as_declared
+from modicum.query.sql.columns import as_declared
 from modicum.query.tables import Column, ColumnType, Table
 
 Read = Callable[[ColumnType, list[str]], list[Any]]

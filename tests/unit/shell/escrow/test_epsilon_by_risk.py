@@ -16,15 +16,15 @@ import pytest
 from samples.escrows import OWNED, MemoryEquipment, World
 
 import modicum as mo
+from modicum.api.local.escrow.datasets import Declared
+from modicum.api.local.escrow.proposal import Heading
 from modicum.core.errors import ModicumError
-from modicum.policy.compile import compile_text
+from modicum.engines.file_types import header_of
+from modicum.engines.sources import CsvFile
+from modicum.ops.escrow.epsilon_choice import QueryRisk, contract_risk, query_risk
+from modicum.ops.escrow.own_risk import own_risk
+from modicum.policy.compiler import compile_text
 from modicum.risk.claims import Claim
-from modicum.shell.engines.file_kinds import header_of
-from modicum.shell.engines.sources import CsvFile
-from modicum.shell.escrow.by_risk import QueryRisk, contract_risk, query_risk
-from modicum.shell.escrow.own_risk import own_risk
-from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.data_kept import Declared
 
 POLICY = """\
 modicum: policy/v1

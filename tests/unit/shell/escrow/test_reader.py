@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from modicum.api.ports.escrow import Equipment, Sealed, Work
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -19,10 +20,9 @@ from modicum.core.errors import (
     UnavailableError,
     VerificationError,
 )
-from modicum.shell.escrow.equipment import EscrowEquipment, EscrowPlace
-from modicum.shell.escrow.reader import Reader
-from modicum.shell.vault.key_files import file_keys, new_key_file
-from modicum.workspace.escrowing.ports import Equipment, Sealed, Work
+from modicum.ops.escrow.equipment import EscrowEquipment, EscrowPlace
+from modicum.ops.escrow.reader import Reader
+from modicum.vault.key_files import file_keys, new_key_file
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_it_ends_when_nobody_waits_any_more(
 BEGINS = """
 import sys
 from pathlib import Path
-from modicum.shell.escrow.equipment import EscrowEquipment, EscrowPlace
+from modicum.ops.escrow.equipment import EscrowEquipment, EscrowPlace
 from unit.shell.escrow.test_reader import waits
 place = EscrowPlace(Path(sys.argv[1], "vault"), Path(sys.argv[1], "keys.json"))
 with EscrowEquipment(place).apart(waits, sys.argv[2]):

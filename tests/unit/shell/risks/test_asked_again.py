@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from modicum.core.errors import Code, InputError
-from modicum.shell.risks import Risk, rdr
+from modicum.risk.measurement import Risk, rdr
 
 NAN, INF = float("nan"), float("inf")
 BIG = 2**60

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from modicum.core.errors import Code
-from modicum.risk.given import GivenError
+from modicum.risk.arguments import GivenError
+from modicum.risk.measurement.attributes import attributes_read
 from modicum.risk.question import Question, read_question
-from modicum.shell.risks.attributes import attributes_read
 
 COLUMNS = {
     "visits": ("patient", "Clinic", "cost", "day"),

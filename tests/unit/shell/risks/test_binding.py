@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from modicum.core.errors import Code, InputError
-from modicum.shell.engines.duckdb_engine import DuckdbEngine
-from modicum.shell.risks import rdr, unseen_risk
+from modicum.engines.duckdb_engine import DuckdbEngine
+from modicum.risk.measurement import rdr, unseen_risk
 
 #: A value that no message may quote.
 CANARY = "canary-7"

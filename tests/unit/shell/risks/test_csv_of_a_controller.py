@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from modicum.core.errors import InputError
-from modicum.shell.risks import ControllerData, choose_publicly, rdr
+from modicum.risk.measurement import ControllerData, choose_publicly, rdr
 
 #: Rows that look as if the file had other delimiters, quotes, comments or headers.
 ROWS = {

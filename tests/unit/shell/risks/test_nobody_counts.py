@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from modicum.shell.risks import rdr
+from modicum.risk.measurement import rdr
 
 
 @pytest.mark.spec("RSK-13")

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from modicum.core.errors import Code, InputError
-from modicum.shell.risks import rdr, unseen_risk
-from modicum.shell.risks.charging import NoDraws
+from modicum.risk.measurement import rdr, unseen_risk
+from modicum.risk.measurement.charge import NoDraws
 
 VISITS = pa.table({"patient": [1, 1, 2], "s": ["a", "b", "a"], "x": [1.0, 2.0, 3.0]})
 SUM = "SELECT SUM(x) FROM t"

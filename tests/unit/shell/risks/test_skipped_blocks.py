@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from modicum.shell.risks import rdr
+from modicum.risk.measurement import rdr
 
 
 @pytest.mark.spec("RSK-13")

@@ -15,7 +15,7 @@ import pytest
 import modicum as mo
 from modicum.core.errors import Code, InputError, UsageError
 from modicum.risk.claims import Claim
-from modicum.shell.risks import Risk, choose_publicly, rdr
+from modicum.risk.measurement import Risk, choose_publicly, rdr
 
 ROWS = [
     {"user": n % 10, "town": "ab"[n % 2], "cost": float(n % 7), "age": 20 + n % 60}
@@ -207,7 +207,7 @@ def test_the_default_is_the_same_for_all_tables() -> None:
 
 @pytest.mark.spec("RSK-5")
 def test_the_default_reads_no_row(tmp_path: Path) -> None:
-    from modicum.shell.engines.duckdb_engine import DuckdbEngine
+    from modicum.engines.duckdb_engine import DuckdbEngine
 
     def fetched(*_: object) -> None:
         raise AssertionError

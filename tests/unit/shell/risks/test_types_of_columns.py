@@ -11,7 +11,7 @@ import pyarrow.csv
 import pytest
 
 from modicum.core.errors import Code, InputError
-from modicum.shell.risks import choose_publicly, rdr
+from modicum.risk.measurement import choose_publicly, rdr
 
 JOINED = "SELECT COUNT(*) FROM t JOIN p USING (user)"
 ON = "SELECT COUNT(*) FROM t JOIN p ON t.user = p.user"

@@ -20,14 +20,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modicum.core.errors import Code, VerificationError
-from modicum.shell.sandbox.attestation import (
+from modicum.sandbox.attestation import (
     Evidence,
     NoVerifier,
     SimulatedVerifier,
     simulated_evidence,
 )
-from modicum.shell.sandbox.snp import SevSnp
-from modicum.shell.sandbox.snp_report import Tcb, parse
+from modicum.sandbox.sev_snp import SevSnp
+from modicum.sandbox.snp_report import Tcb, parse
 
 NONCE = b"n" * 32
 MEASUREMENT = bytes(range(48))

@@ -18,13 +18,13 @@ import pytest
 from samples.escapes import ATTEMPTS, Attempt
 from samples.sandboxed import python, sandbox, users, world
 
+from modicum.api.ports.escrow import Limits
 from modicum.core.errors import Code, InputError, UnavailableError
 from modicum.escrow.programs import Range, Table
-from modicum.shell.sandbox import bubblewrap, needs, root
-from modicum.shell.sandbox.bubblewrap import Bubblewrap
-from modicum.shell.sandbox.cgroups import Groups
-from modicum.shell.sandbox.syscalls import filter_bytes
-from modicum.workspace.escrowing.ports import Limits
+from modicum.sandbox import bubblewrap, requirements, root
+from modicum.sandbox.bubblewrap import Bubblewrap
+from modicum.sandbox.cgroups import Groups
+from modicum.sandbox.seccomp import filter_bytes
 
 AT_A_TIME = 8
 SHORT = Limits(seconds=2.0, memory_bytes=2**28, processes=16)
@@ -145,7 +145,7 @@ def test_input_that_is_too_large_has_no_score(
 ) -> None:
     program = python("def score(*_):\n    return 1.0")
     assert held.score(program, {"t": TABLE}, None, SHORT) == 1.0
-    monkeypatch.setattr("modicum.shell.sandbox.jobs.JOB_BYTES_MAX", 100)
+    monkeypatch.setattr("modicum.sandbox.job.JOB_BYTES_MAX", 100)
     begun = time.monotonic()
     assert held.score(program, {"t": TABLE}, None, SHORT) is None
     assert time.monotonic() - begun >= SHORT.seconds
@@ -184,9 +184,9 @@ def without_filter() -> bytes:
     """Return a filter that lets everything through."""
     import pyseccomp
 
-    from modicum.shell.sandbox import syscalls
+    from modicum.sandbox import seccomp
 
-    return syscalls._exported(pyseccomp.SyscallFilter(defaction=pyseccomp.ALLOW))
+    return seccomp._exported(pyseccomp.SyscallFilter(defaction=pyseccomp.ALLOW))
 
 
 def test_namespaces_hold_without_the_filter(
@@ -245,8 +245,8 @@ def test_a_sandbox_ends_with_the_process_that_made_it(
         f"""
         from fractions import Fraction
         from modicum.escrow.programs import Program, Range
-        from modicum.shell.sandbox.opening import bubblewrap
-        from modicum.workspace.escrowing.ports import Limits
+        from modicum.sandbox.factory import bubblewrap
+        from modicum.api.ports.escrow import Limits
         code = b"def score(*_):\\n    while True: pass"
         program = Program("python", code, {{}}, Range(Fraction(0), Fraction(1)))
         held = bubblewrap({None if held.uid is None else held.uid - 8})
@@ -305,8 +305,8 @@ def test_everything_that_is_missing_is_named_at_once(
     def no_filter(**_: object) -> bytes:
         raise ImportError
 
-    monkeypatch.setattr(needs, "executable", lambda: Path("/nonexistent/bwrap"))
-    monkeypatch.setattr(needs, "filter_bytes", no_filter)
+    monkeypatch.setattr(requirements, "executable", lambda: Path("/nonexistent/bwrap"))
+    monkeypatch.setattr(requirements, "filter_bytes", no_filter)
     monkeypatch.setattr(platform, "release", lambda: "5.10.0-1-amd64")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     told = problems(Bubblewrap().check)
@@ -327,7 +327,7 @@ def test_an_old_bubblewrap_is_not_enough(
     old = tmp_path / "bwrap"
     old.write_text("#!/bin/sh\necho bubblewrap 0.4.1\n")
     old.chmod(0o755)
-    monkeypatch.setattr(needs, "executable", lambda: old)
+    monkeypatch.setattr(requirements, "executable", lambda: old)
     assert "version 0.4.1, and it takes 0.8.0" in problems(Bubblewrap(users()).check)
 
 
@@ -357,8 +357,8 @@ def test_a_user_that_something_runs_as_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(needs, "_IDLE_SECONDS", 0.1)
-    monkeypatch.setattr(needs, "_running", lambda: {5003})
+    monkeypatch.setattr(requirements, "_IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(requirements, "_running", lambda: {5003})
     assert "something runs as the user 5003" in problems(Bubblewrap(5000, 4).check)
 
 
@@ -366,8 +366,8 @@ def test_a_run_that_is_coming_to_its_end_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen = iter([{5003}, {5003}, {5004}])
-    monkeypatch.setattr(needs, "_running", lambda: next(seen))
-    needs.must_be_idle(5000, 4)
+    monkeypatch.setattr(requirements, "_running", lambda: next(seen))
+    requirements.must_be_idle(5000, 4)
     assert list(seen) == []
 
 
@@ -381,7 +381,9 @@ def test_user_namespaces_that_are_switched_off_are_named(
 ) -> None:
     switch = tmp_path / "switch"
     switch.write_text("0\n")
-    monkeypatch.setattr(needs, "_SWITCHES", ((str(switch), "0", "switch it on"),))
+    monkeypatch.setattr(
+        requirements, "_SWITCHES", ((str(switch), "0", "switch it on"),)
+    )
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert "switched off" in problems(Bubblewrap().check)
 

@@ -12,7 +12,7 @@ from samples.escapes import ATTEMPTS
 from samples.escapes.attempt import WORKS, WORKS_AS_ROOT
 from samples.sandboxed import outside, python, sandbox, world
 
-from modicum.workspace.escrowing.ports import Limits
+from modicum.api.ports.escrow import Limits
 
 LIMITS = Limits(seconds=2.0, memory_bytes=2**28, processes=16)
 AT_A_TIME = 12

@@ -8,12 +8,12 @@ import shutil
 import pytest
 from samples.sandboxed import python, sandbox, users
 
+from modicum.api.ports.escrow import Limits
 from modicum.core.errors import Code, InputError, UnavailableError
 from modicum.escrow.programs import Program, Range
-from modicum.shell.sandbox import gvisor
-from modicum.shell.sandbox.gvisor import Gvisor, bundle
-from modicum.shell.sandbox.root import python_root
-from modicum.workspace.escrowing.ports import Limits
+from modicum.sandbox import gvisor
+from modicum.sandbox.gvisor import Gvisor, bundle
+from modicum.sandbox.root import python_root
 
 LIMITS = Limits(2.0, 2**28, 16)
 

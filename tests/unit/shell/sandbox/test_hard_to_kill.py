@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from samples.sandboxed import python, sandbox, told_in
 
+from modicum.api.ports.escrow import Limits
 from modicum.core.errors import UnavailableError
 from modicum.escrow.programs import Table
-from modicum.shell.sandbox import patience, turns
-from modicum.shell.sandbox.places import Places
-from modicum.workspace.escrowing.ports import Limits
+from modicum.sandbox import deadline, slots
+from modicum.sandbox.places import Places
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
 #: How much later than its time a run may be told, on a busy machine.
@@ -24,7 +24,7 @@ SLACK_SECONDS = 0.5
 
 @pytest.fixture(autouse=True)
 def _own_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "folder", lambda: tmp_path / "turns")
+    monkeypatch.setattr(slots, "folder", lambda: tmp_path / "turns")
 
 
 class Lingering:
@@ -42,7 +42,7 @@ class Lingering:
 def test_a_run_that_does_not_end_is_told_in_time_and_keeps_its_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 0.1)
     one, lingering = Places(None, 1), Lingering()
     begun = time.monotonic()
     assert told_in(one, SHORT, lingering.run) == 0.5
@@ -51,14 +51,14 @@ def test_a_run_that_does_not_end_is_told_in_time_and_keeps_its_place(
         with pytest.raises(UnavailableError, match="waited for others"):
             taken.take()
     lingering.may_end.set()
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
     one.free(one.take())
 
 
 def test_a_run_whose_end_fails_keeps_its_place_for_good(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 0.1)
 
     @contextmanager
     def failing(_: float, __: int | None) -> Iterator[float]:

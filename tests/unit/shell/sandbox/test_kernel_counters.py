@@ -12,8 +12,8 @@ from pathlib import Path
 from samples.escapes import ATTEMPTS
 from samples.sandboxed import python, sandbox
 
+from modicum.api.ports.escrow import Limits
 from modicum.escrow.programs import STEPS, Range
-from modicum.workspace.escrowing.ports import Limits
 
 LIMITS = Limits(seconds=6.0, memory_bytes=2**29, processes=16)
 SHORT = Limits(seconds=2.0, memory_bytes=2**28, processes=16)

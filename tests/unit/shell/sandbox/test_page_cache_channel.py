@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from samples.sandboxed import python, sandbox
 
+from modicum.api.ports.escrow import Limits
 from modicum.core.errors import Code, UnavailableError
-from modicum.shell.sandbox import copied
-from modicum.shell.sandbox.needs import executable
-from modicum.shell.sandbox.root import python_root
-from modicum.workspace.escrowing.ports import Limits
+from modicum.sandbox import memory_root
+from modicum.sandbox.requirements import executable
+from modicum.sandbox.root import python_root
 
 LIMITS = Limits(seconds=2.0, memory_bytes=2**28, processes=8)
 #: A file that nothing but a program that reads all of its root would read.
@@ -126,8 +126,8 @@ def mounted(pid: int) -> set[tuple[str, str]]:
 def test_what_is_copied_is_what_was_there() -> None:
     sandbox()
     root = python_root()
-    found = copied.copied(root, executable())
-    assert found is copied.copied(root, executable())  # Once in a process.
+    found = memory_root.copied(root, executable())
+    assert found is memory_root.copied(root, executable())  # Once in a process.
     ((inside, place),) = found.root.bound
     assert inside == "/"
     original = dict(root.bound)["/packages/sklearn"].parent / FILE
@@ -147,15 +147,15 @@ def test_without_a_copy_nothing_runs(
     monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     sandbox()
-    monkeypatch.setattr(copied, "_copied", {})
+    monkeypatch.setattr(memory_root, "_copied", {})
     bubblewrap = executable()
     if missing == "nsenter":
-        monkeypatch.setattr(copied, "_ENTER", "/nonexistent/nsenter")
+        monkeypatch.setattr(memory_root, "_ENTER", "/nonexistent/nsenter")
     elif missing == "a folder":
-        monkeypatch.setattr(copied, "_PLACES", ("/nonexistent", "/"))
+        monkeypatch.setattr(memory_root, "_PLACES", ("/nonexistent", "/"))
     else:
         bubblewrap = Path("/bin/false")
     with pytest.raises(UnavailableError) as caught:
-        copied.copied(python_root(), bubblewrap)
+        memory_root.copied(python_root(), bubblewrap)
     assert caught.value.code is Code.SANDBOX_MISSING
     assert caught.value.problems[0].help

@@ -8,10 +8,10 @@ from samples.escapes import ATTEMPTS
 from samples.sandboxed import PROJECT
 
 from modicum.escrow.programs import STEPS
-from modicum.shell.sandbox.jobs import JOB_BYTES_MAX
-from modicum.shell.sandbox.scores import BITS_MAX
-from modicum.shell.sandbox.syscalls import ALLOWED, FILES
-from modicum.shell.sandbox.webassembly import FUEL
+from modicum.sandbox.job import JOB_BYTES_MAX
+from modicum.sandbox.scores import BITS_MAX
+from modicum.sandbox.seccomp import ALLOWED, FILES
+from modicum.sandbox.webassembly import FUEL
 
 PAGE = (PROJECT / "docs/reference/sandbox.md").read_text(encoding="utf-8")
 

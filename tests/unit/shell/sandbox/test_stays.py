@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from modicum.api.ports.escrow import Limits
 from modicum.core.errors import InvariantError, UnavailableError
-from modicum.shell.sandbox import patience, timing, turns
-from modicum.shell.sandbox.places import Places
-from modicum.shell.sandbox.stays import Stay, staying
-from modicum.shell.sandbox.timing import Run, told_at_the_end
-from modicum.workspace.escrowing.ports import Limits
+from modicum.sandbox import deadline, fixed_time, slots
+from modicum.sandbox.fixed_time import Run, told_at_the_end
+from modicum.sandbox.places import Places
+from modicum.sandbox.stays import Stay, staying
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
 
 
 @pytest.fixture(autouse=True)
 def _own_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "folder", lambda: tmp_path / "turns")
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(slots, "folder", lambda: tmp_path / "turns")
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 0.1)
 
 
 def is_taken() -> bool:
@@ -73,7 +73,7 @@ def test_a_run_begins_when_nothing_is_left_of_the_last_one(
         with pytest.raises(UnavailableError, match="waited for others"):
             told_at_the_end(stay, SHORT, second)
         assert spans == []
-        monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+        monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
         with ThreadPoolExecutor(1) as threads:
             score = threads.submit(told_at_the_end, stay, SHORT, second)
             time.sleep(0.2)
@@ -129,12 +129,12 @@ def test_whoever_stops_waiting_leaves_it_to_what_runs(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(timing, "sleep_until", pressed)
+        patched.setattr(fixed_time, "sleep_until", pressed)
         with pytest.raises(KeyboardInterrupt), staying(Places(None, 1)) as stay:
             told_at_the_end(stay, SHORT, telling(may_end.wait))
     assert is_taken()
     may_end.set()
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
     assert not is_taken()
 
 
@@ -154,7 +154,7 @@ def test_who_is_stopped_while_a_run_begins_leaves_it_its_place(
             told_at_the_end(stay, SHORT, telling(may_end.wait))
     assert is_taken()
     may_end.set()
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
     assert not is_taken()
 
 

@@ -15,15 +15,15 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from samples.sandboxed import record, told_in
 
+from modicum.api.ports.escrow import SECONDS_MIN, Limits, Sandbox
+from modicum.api.ports.results import score_to_bytes
 from modicum.core.errors import InputError
 from modicum.escrow.programs import STEPS, Program, Range, Table
-from modicum.shell.sandbox.jobs import job_bytes
-from modicum.shell.sandbox.opening import bubblewrap, gvisor, sandbox_for, wasm
-from modicum.shell.sandbox.places import Places
-from modicum.shell.sandbox.scores import BITS_MAX, on_grid, told
-from modicum.shell.sandbox.timing import Run
-from modicum.workspace.escrowing.ports import SECONDS_MIN, Limits, Sandbox
-from modicum.workspace.escrowing.results import score_to_bytes
+from modicum.sandbox.factory import bubblewrap, gvisor, sandbox_for, wasm
+from modicum.sandbox.fixed_time import Run
+from modicum.sandbox.job import job_bytes
+from modicum.sandbox.places import Places
+from modicum.sandbox.scores import BITS_MAX, on_grid, told
 
 UNIT = Range(Fraction(0), Fraction(1))
 SHORT = Limits(seconds=1.0, memory_bytes=2**28, processes=4)

@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 from samples.sandboxed import record, told_in
 
+from modicum.api.ports.escrow import Limits
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.escrow.programs import Program, Range
-from modicum.shell.sandbox import patience, turns
-from modicum.shell.sandbox.patience import Patience
-from modicum.shell.sandbox.places import Places
-from modicum.shell.sandbox.tiers import Tier
-from modicum.workspace.escrowing.ports import Limits
+from modicum.sandbox import deadline, slots
+from modicum.sandbox.deadline import Patience
+from modicum.sandbox.places import Places
+from modicum.sandbox.tier import Tier
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
 
@@ -31,9 +31,9 @@ SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Turns that nobody else takes, and little patience."""
-    monkeypatch.setattr(turns, "FOLDER_OF_ROOT", tmp_path / "turns")
-    monkeypatch.setattr(turns, "folder", lambda: tmp_path / "turns")
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(slots, "FOLDER_OF_ROOT", tmp_path / "turns")
+    monkeypatch.setattr(slots, "folder", lambda: tmp_path / "turns")
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 0.2)
     return tmp_path / "turns"
 
 
@@ -51,8 +51,8 @@ def another_process(folder: Path, at_a_time: int) -> Iterator[None]:
     """Have another process run something for as long as the block takes."""
     script = f"""
         import pathlib, sys
-        from modicum.shell.sandbox import turns
-        from modicum.shell.sandbox.places import Places
+        from modicum.sandbox import slots as turns
+        from modicum.sandbox.places import Places
         turns.folder = lambda: pathlib.Path({str(folder)!r})
         kept = Places(None, {at_a_time}).take()
         print("taken", flush=True)
@@ -106,7 +106,7 @@ def test_nothing_runs_while_a_sandbox_is_tested(folder: Path) -> None:
 def test_runs_of_two_tiers_follow_each_other(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
     spans: list[tuple[float, float, float]] = []
 
     def run() -> None:
@@ -159,9 +159,9 @@ def test_turns_are_root_s_where_root_runs_and_a_user_s_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "getresuid", lambda: (0, 0, 0))
-    assert turns.folder() == turns.FOLDER_OF_ROOT
+    assert slots.folder() == slots.FOLDER_OF_ROOT
     monkeypatch.setattr(os, "getresuid", lambda: (7, 7, 7))
-    assert turns.folder() == turns.FOLDER_OF_OTHERS / "modicum-sandbox-7"
+    assert slots.folder() == slots.FOLDER_OF_OTHERS / "modicum-sandbox-7"
 
 
 # --- how one waits --------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_turns_are_had_in_the_order_of_arrival(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever comes again and again overtakes nobody: they stand in a queue."""
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
     first, had = Places(None, 1), list[str]()
     kept = first.take()
 
@@ -209,7 +209,7 @@ class NoLongerError(Exception):
 def test_who_waits_no_longer_is_let_go_and_takes_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
     asked = list[float]()
 
     def still() -> None:
@@ -251,7 +251,7 @@ def test_a_file_that_was_tidied_away_is_no_turn(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who waits for it would have it beside who makes a new one."""
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
     one, had = Places(None, 1), list[tuple[str, float]]()
     kept = one.take()
 
@@ -335,7 +335,7 @@ def test_a_turn_is_for_several_programs_and_others_wait(folder: Path) -> None:
 def test_many_who_wait_for_the_first_test_wait_no_longer_than_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 1.0)
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 1.0)
     one, waited = Paper(), list[float]()
 
     def ask() -> None:
@@ -358,7 +358,7 @@ def test_many_who_wait_for_the_first_test_wait_no_longer_than_one(
 def test_who_waits_for_the_first_test_no_longer_is_let_go(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
     one, asked = Paper(), list[float]()
 
     def still() -> None:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from modicum.core.errors import Code, UnavailableError
-from modicum.shell.sandbox import root
+from modicum.sandbox import root
 
 OTHER = 54_321
 

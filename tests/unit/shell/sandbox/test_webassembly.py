@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from samples.sandboxed import PROJECT, required, users
 
+from modicum.api.ports.escrow import Limits
 from modicum.core.errors import Code, InputError, UnavailableError
 from modicum.escrow.programs import Program, Range, Table
-from modicum.shell.sandbox import webassembly
-from modicum.shell.sandbox.webassembly import WebAssembly
-from modicum.workspace.escrowing.ports import Limits
+from modicum.sandbox import webassembly
+from modicum.sandbox.webassembly import WebAssembly
 
 SHORT = Limits(seconds=1.5, memory_bytes=2**26, processes=4)
 WIDE = Range(Fraction(-(10**6)), Fraction(10**6))
@@ -211,7 +211,7 @@ def test_it_may_do_nothing_before_a_module_is_read(
     held: WebAssembly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A module that took over its process could neither open nor connect."""
-    text = (PROJECT / "src/modicum/shell/sandbox/wasm_inside.py").read_text()
+    text = (PROJECT / "src/modicum/sandbox/wasm_process.py").read_text()
     attack = """
     found = 0.0
     for number, attempt in enumerate((
@@ -236,7 +236,7 @@ def test_it_may_do_nothing_before_a_module_is_read(
     assert changed != text
     import_first = changed.replace("import sys\n", "import socket\nimport sys\n", 1)
     (tmp_path / "wasm_inside.py").write_text(import_first)
-    rights = PROJECT / "src/modicum/shell/sandbox/inside.py"
+    rights = PROJECT / "src/modicum/sandbox/init_process.py"
     (tmp_path / "inside.py").write_text(rights.read_text())
     monkeypatch.setattr(webassembly, "_INSIDE", tmp_path / "wasm_inside.py")
     assert held.score(module(HELD["traps"]), {}, None, SHORT) == 0.0

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from modicum.api.ports.escrow import Sealed
 from modicum.core.errors import Code, ConflictError, ModicumError, UnavailableError
-from modicum.shell.vault import (
+from modicum.vault import (
     EncryptedVault,
     FileKeys,
     add_key,
@@ -19,8 +20,7 @@ from modicum.shell.vault import (
     new_key_file,
     open_vault,
 )
-from modicum.shell.vault.names import names_of
-from modicum.workspace.escrowing.ports import Sealed
+from modicum.vault.names import names_of
 
 #: More than any of the operations below has.
 STEPS_MAX = 40

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import sealed_things
 
+from modicum.api.ports.escrow import Sealed, Vault
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -23,18 +24,17 @@ from modicum.core.errors import (
     UnavailableError,
     VerificationError,
 )
-from modicum.shell.vault import (
+from modicum.vault import (
     EncryptedVault,
     FileKeys,
     add_key,
+    encrypted_stream,
     file_keys,
     new_key_file,
     open_vault,
-    sealed_stream,
 )
-from modicum.shell.vault import folder as folder_module
-from modicum.shell.vault.names import names_of
-from modicum.workspace.escrowing.ports import Sealed, Vault
+from modicum.vault import folder as folder_module
+from modicum.vault.names import names_of
 
 CONTENT = b"age,race\n39,White\n" * 40_000
 
@@ -191,7 +191,7 @@ def test_whoever_had_the_data_key_forges_nothing(
     record = json.loads((folder / f"{stem('a')}.key").read_bytes())
     key = sealed_things.unwrap(record, tmp_path / "keys.json")
     other = io.BytesIO(b"two")
-    forged = b"".join(sealed_stream.encrypted(other.read, key, names_of("a")))
+    forged = b"".join(encrypted_stream.encrypted(other.read, key, names_of("a")))
     assert sealed_things.decrypt(forged, key, "a") == b"two"
     (folder / f"{stem('a')}.sealed").write_bytes(forged)
     with BROKEN:
@@ -361,7 +361,7 @@ def test_what_others_write_is_not_swept(
         assert len(debris) == 1
         return wrap(*args)  # type: ignore[arg-type]
 
-    from modicum.shell.vault import vault as module
+    from modicum.vault import vault as module
 
     swept = list[bool]()
 
@@ -372,7 +372,7 @@ def test_what_others_write_is_not_swept(
                 swept.append(True)
             yield piece
 
-    original = sealed_stream.encrypted
+    original = encrypted_stream.encrypted
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "encrypted", encrypted)
         patch.setattr(keys, "wrap", during)

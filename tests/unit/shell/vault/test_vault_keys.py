@@ -16,7 +16,7 @@ from modicum.core.errors import (
     UsageError,
     VerificationError,
 )
-from modicum.shell.vault import (
+from modicum.vault import (
     Context,
     KeyProvider,
     Wrapped,
@@ -26,7 +26,7 @@ from modicum.shell.vault import (
     open_vault,
     retire_key,
 )
-from modicum.shell.vault.names import names_of
+from modicum.vault.names import names_of
 
 KEY = bytes(range(32))
 A, B = Context("a", "0" * 64), Context("b", "0" * 64)

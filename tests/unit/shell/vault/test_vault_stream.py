@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from oracle.sealed_things import decrypt
 
 from modicum.core.errors import Code, InputError, VerificationError
-from modicum.shell.vault import sealed_stream
-from modicum.shell.vault.names import Names, names_of
-from modicum.shell.vault.sealed_stream import HEADER_BYTES, decrypted, encrypted
+from modicum.vault import encrypted_stream
+from modicum.vault.encrypted_stream import HEADER_BYTES, decrypted, encrypted
+from modicum.vault.names import Names, names_of
 
 KEY = bytes(range(32))
 #: The smallest chunks that are read.
@@ -147,7 +147,7 @@ def test_the_counter_of_chunks_never_begins_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data = sealed(content_of(3 * CHUNK))
-    monkeypatch.setattr(sealed_stream, "_CHUNKS_MAX", 2)
+    monkeypatch.setattr(encrypted_stream, "_CHUNKS_MAX", 2)
     assert opened(sealed(content_of(2 * CHUNK)))
     with pytest.raises(InputError):
         sealed(content_of(3 * CHUNK))

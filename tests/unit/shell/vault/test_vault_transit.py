@@ -26,7 +26,7 @@ from modicum.core.errors import (
     UsageError,
     VerificationError,
 )
-from modicum.shell.vault import (
+from modicum.vault import (
     Context,
     KeyProvider,
     Transit,

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from samples import fake_runner
 
 from modicum.core.errors import Code, ModicumError, UnavailableError, UsageError
-from modicum.shell.workers.runner import Runner
-from modicum.shell.workers.serve import LINE_MAX, PROTOCOL
-from modicum.shell.workers.worker import Worker
+from modicum.integrations.workers.child import LINE_MAX, PROTOCOL
+from modicum.integrations.workers.parent import Worker
+from modicum.integrations.workers.runner import Runner
 
 FAKE = Runner(
     library="Fake",

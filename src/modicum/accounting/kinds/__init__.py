@@ -1,1 +1,0 @@
-"""Mechanisms by name: their parameters, their curves, the noise for a target."""

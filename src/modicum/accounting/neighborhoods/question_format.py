@@ -1,0 +1,251 @@
+"""Reading entries: what was released, about which records, proven for what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import assert_never
+
+from modicum.accounting.budget_format import cost_delta, read_measured
+from modicum.accounting.budgets import (
+    ApproxBudget,
+    Budget,
+    GdpBudget,
+    PureBudget,
+    RenyiBudget,
+    Unlimited,
+    ZcdpBudget,
+)
+from modicum.accounting.curves import NOTHING, Curve, composed
+from modicum.accounting.mechanism_registry import Kind, curve_of_kind, kind_named
+from modicum.accounting.mechanisms import (
+    declared_gdp,
+    declared_pure,
+    declared_renyi,
+    declared_zcdp,
+)
+from modicum.accounting.neighborhoods.entries import (
+    Entry,
+    Native,
+    Part,
+    Relation,
+    RowBound,
+    Unit,
+    UserPer,
+)
+from modicum.accounting.neighborhoods.region_format import numeric_axis, read_region
+from modicum.accounting.neighborhoods.regions import (
+    EVERYTHING,
+    Axis,
+)
+from modicum.accounting.neighborhoods.samples import Draw
+from modicum.core.document import Entries, Node, Scalar
+from modicum.core.errors import Code
+from modicum.core.reader import Fields, choice, count, fail, items, line, number, placed
+
+_TIMES_MAX = 10**9
+
+
+def read_entry(node: Node, axes: Mapping[str, Axis]) -> tuple[Entry, Draw | None]:
+    """Return an entry of a document, and the sample that it is on.
+
+    Raises:
+        InputError: If it makes no sense, with its place.
+
+    Examples:
+        >>> from modicum.core.document import from_python
+        >>> entry, draw = read_entry(from_python({"id": "a", "cost": {"rho": 0.5}}), {})
+        >>> entry.curve.rho, draw
+        (Fraction(1, 2), None)
+    """
+    fields = Fields(node, "an entry")
+    name = line(fields.take("id"), "`id`")
+    one, kind = _curve(fields, node)
+    times = _times(fields)
+    where = fields.take_optional("where")
+    reads = fields.take_optional("reads")
+    native = fields.take_optional("proven-for")
+    stay = fields.take_optional("if-it-stays")
+    rows = fields.take_optional("rows")
+    sample = fields.take_optional("sample")
+    entry = Entry(
+        id=name,
+        curve=composed([(one, times)]) if times > 1 else one,
+        region=EVERYTHING if where is None else read_region(where, axes),
+        reads=None
+        if reads is None
+        else frozenset(line(one, "an attribute") for one in items(reads, "`reads`")),
+        native=Native() if native is None else _native(native, axes),
+        stay=None if stay is None else composed([(_stay(stay), times)]),
+        rows=None if rows is None else _rows(rows, axes),
+    )
+    draw = None if sample is None else _draw(sample)
+    if kind is not None:
+        _check_relation(kind, entry, native or node, sampled=draw is not None)
+    fields.finish()
+    return entry, draw
+
+
+def _check_relation(kind: Kind, entry: Entry, node: Node, *, sampled: bool) -> None:
+    """Refuse to take a mechanism as proven for what its own curve does not hold for."""
+    relation = entry.native.relation
+    if kind.relation == "that of the sensitivity":
+        return
+    if kind.relation == Relation.ADD_REMOVE.value:
+        if relation is not Relation.ADD_REMOVE:
+            raise fail(
+                Code.KEYS_CONFLICT,
+                f"`{kind.name}` holds for add-remove, not for {relation.value}",
+                node,
+                help="write `relation: add-remove`: the target converts it",
+            )
+        return
+    if sampled or relation in {Relation.ADD_REMOVE, Relation.METRIC}:
+        raise fail(
+            Code.KEYS_CONFLICT,
+            f"`{kind.name}` holds for {kind.relation}, which is neither add-remove nor"
+            " amplified by a sample",
+            node,
+            help="say in `proven-for` which unit that is, with another `relation`",
+        )
+
+
+def _curve(fields: Fields, node: Node) -> tuple[Curve, Kind | None]:
+    cost, mechanism = fields.take_optional("cost"), fields.take_optional("mechanism")
+    if (cost is None) == (mechanism is None):
+        raise fail(
+            Code.MISSING_KEY if cost is None else Code.KEYS_CONFLICT,
+            "an entry has either a `cost` or a `mechanism`",
+            node,
+        )
+    if cost is not None:
+        return _declared(cost), None
+    return _mechanism(mechanism)
+
+
+def _times(fields: Fields) -> int:
+    node = fields.take_optional("times")
+    if node is None:
+        return 1
+    return count(node, "`times`", at_least=1, at_most=_TIMES_MAX)
+
+
+def _declared(node: Node) -> Curve:
+    budget = read_measured(node, "the cost", cost_delta)
+    return curve_of_guarantee(budget)
+
+
+def curve_of_guarantee(budget: Budget) -> Curve:
+    """Return the curve of any mechanism with a guarantee.
+
+    Args:
+        budget: The guarantee.
+
+    Raises:
+        InputError: If it is unlimited.
+
+    Examples:
+        >>> curve = curve_of_guarantee(GdpBudget(Fraction(2)))
+        >>> curve.mu2, curve.rho
+        (Fraction(4, 1), Fraction(2, 1))
+        >>> curve_of_guarantee(Unlimited())
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: a cost must be a number
+    """
+    match budget:
+        case PureBudget(eps=eps):
+            return declared_pure(eps=eps)
+        case ApproxBudget(eps=eps, delta=delta):
+            return declared_pure(eps=eps, delta=delta)
+        case ZcdpBudget(rho=rho):
+            return declared_zcdp(rho=rho)
+        case GdpBudget(mu=mu):
+            return declared_gdp(mu=mu)
+        case RenyiBudget(limits=limits):
+            return declared_renyi(dict(limits))
+        case Unlimited():
+            raise fail(Code.NO_MEASURE, "a cost must be a number")
+        case _:
+            assert_never(budget)
+
+
+def _mechanism(node: Node | None) -> tuple[Curve, Kind]:
+    assert node is not None
+    fields = Fields(node, "a mechanism")
+    kind_node = fields.take("kind")
+    values = {key.text: number(value, f"`{key.text}`") for key, value in fields.rest()}
+    with placed(kind_node):
+        kind = kind_named(line(kind_node, "`kind`"))
+        return curve_of_kind(kind, values), kind
+
+
+def _stay(node: Node) -> Curve:
+    if isinstance(node, Scalar) and node.text == "nothing":
+        return NOTHING
+    return _declared(node)
+
+
+_UNITS: Mapping[str, Unit] = {part.value: part for part in Part}
+
+
+def _native(node: Node, axes: Mapping[str, Axis]) -> Native:
+    fields = Fields(node, "`proven-for`")
+    unit_node = fields.take_optional("unit")
+    relation_node = fields.take_optional("relation")
+    size_node = fields.take_optional("size")
+    unit: Unit = Part.ROW
+    if isinstance(unit_node, Entries):
+        unit = _user_per(unit_node, axes)
+    elif unit_node is not None:
+        unit = _UNITS[choice(unit_node, "unit", _UNITS, Code.UNKNOWN_CHOICE)]
+    relation = Relation.SUBSTITUTE if unit is Part.ATTRIBUTE else Relation.ADD_REMOVE
+    if relation_node is not None:
+        allowed = _relations(unit)
+        relation = Relation(
+            choice(relation_node, "relation", allowed, Code.UNKNOWN_CHOICE)
+        )
+    size = "private"
+    if size_node is not None:
+        size = choice(size_node, "size", ("private", "public"), Code.UNKNOWN_CHOICE)
+    fields.finish()
+    return Native(relation, unit, size_public=size == "public")
+
+
+def _relations(unit: Unit) -> list[str]:
+    if unit is Part.ROW:
+        return [relation.value for relation in Relation]
+    if unit is Part.ATTRIBUTE:
+        return [Relation.SUBSTITUTE.value]
+    return [Relation.ADD_REMOVE.value, Relation.ANY.value]
+
+
+def _user_per(node: Node, axes: Mapping[str, Axis]) -> UserPer:
+    fields = Fields(node, "a unit")
+    axis_node, length_node = fields.take("user-per"), fields.take_optional("length")
+    axis = numeric_axis(axis_node, axes)
+    length = 1
+    if length_node is not None:
+        length = count(length_node, "`length`", at_least=1, at_most=10**6)
+    fields.finish()
+    return UserPer(axis, Fraction(length))
+
+
+def _rows(node: Node, axes: Mapping[str, Axis]) -> RowBound:
+    fields = Fields(node, "`rows`")
+    most = count(fields.take("at-most"), "`at-most`", at_least=1, at_most=10**6)
+    per = fields.take_optional("per")
+    unit = None if per is None else _user_per(per, axes)
+    fields.finish()
+    return RowBound(most, unit)
+
+
+def _draw(node: Node) -> Draw:
+    fields = Fields(node, "`sample`")
+    name = line(fields.take("name"), "`name`")
+    rate_node = fields.take("rate")
+    rate = number(rate_node, "`rate`")
+    if not 0 < rate <= 1:
+        raise fail(Code.OUT_OF_RANGE, "`rate` must lie in (0, 1]", rate_node)
+    fields.finish()
+    return Draw(name, rate)

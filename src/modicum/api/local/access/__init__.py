@@ -1,0 +1,1 @@
+"""Decisions as grants that a data layer enforces."""

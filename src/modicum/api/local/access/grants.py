@@ -1,0 +1,240 @@
+"""Decisions as grants: who may read which rows and columns, how, and at what cost.
+
+A release that is reserved or started was charged for what its mechanisms read. A grant
+lets a data layer see to it that no more is read: it never selects a row that its
+mechanism was not charged for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from modicum.api.local.access.row_filters import Columns, RowFilter, row_filter
+from modicum.core.canonical import Plain, digest, encode
+from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
+from modicum.ledger.log.recorded_release import RecordedMechanism
+from modicum.ledger.replay.part_migration import Held, Retelling
+from modicum.policy.past_populations import population_of
+from modicum.policy.past_units import units_of
+from modicum.release import Vocabulary
+from modicum.release.sampling import Sampling, sampling_from_plain
+
+#: The statuses in which a release may read rows, or soon may.
+READING = (ReleaseStatus.RESERVED, ReleaseStatus.STARTED)
+
+#: What a description may say. Of anything else nobody knows what it restricts.
+_KNOWN_KEYS = frozenset(
+    {
+        *("name", "kind", "attributes", "labels", "parameters", "sensitivity"),
+        *("contribution_bound", "public_frame", "cost"),
+        *("where", "periods", "groups", "sampling"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How much of one instance of a unit a mechanism uses at most.
+
+    Attributes:
+        column: The column that tells whose a row is.
+        most: How many contributions.
+    """
+
+    column: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one mechanism of a release may read.
+
+    Attributes:
+        id: The id of the release and the name of the mechanism, joined by `#`.
+        release: The release.
+        standing: Where the release stands.
+        mechanism: The mechanism; it holds the labels and what it costs.
+        columns: The columns that it may read, in order.
+        rows: The rows that it may read.
+        sampling: The sample that it was priced for; None for all rows.
+        bounds: By unit, the contribution bound that it was described with.
+    """
+
+    id: str
+    release: RecordedRelease
+    standing: Standing
+    mechanism: RecordedMechanism
+    columns: tuple[str, ...]
+    rows: RowFilter
+    sampling: Sampling | None
+    bounds: Mapping[str, Bound]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the mechanism's description."""
+        return digest(encode(dict(self.mechanism.description)))
+
+
+class Granting:
+    """Turns releases of a ledger into grants, in the words of its active policy.
+
+    Args:
+        vocabulary: The words of the active policy.
+        policies: All policies that were activated, oldest first; the last is active.
+        columns: What the columns of the table are called.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, policies: Sequence[Held], columns: Columns
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._policies = tuple(policies)
+        self._columns = columns
+        self._retelling = Retelling(self._policies, vocabulary.population)
+
+    def grants(self, standing: Standing, release: RecordedRelease) -> tuple[Grant, ...]:
+        """Return the grants of a release, one for each of its mechanisms.
+
+        Args:
+            standing: Where it stands now.
+            release: What it is and costs.
+
+        Raises:
+            ConflictError: If it is neither reserved nor started.
+            InputError: If what it may read cannot be told, or the words in which it
+                was told mean something else by now.
+        """
+        if standing.status not in READING:
+            raise no_access(standing)
+        self._refuse_other_words(standing, release)
+        return tuple(self._grant(standing, release, one) for one in release.mechanisms)
+
+    def _grant(
+        self, standing: Standing, release: RecordedRelease, one: RecordedMechanism
+    ) -> Grant:
+        name = one.description.get("name")
+        unknown = sorted(one.description.keys() - _KNOWN_KEYS)
+        if unknown or not isinstance(name, str):
+            said = f"`{unknown[0][:60]}`" if unknown else "no name"
+            raise _untold(release, f"the description of a mechanism has {said}")
+        return Grant(
+            id=f"{release.id}#{name}",
+            release=release,
+            standing=standing,
+            mechanism=one,
+            columns=tuple(sorted({self._columns.of(each) for each in one.attributes})),
+            rows=row_filter(one.part, self._vocabulary, self._columns),
+            sampling=self._sampling(release, one.description.get("sampling")),
+            bounds=self._bounds(release, one.description.get("contribution_bound")),
+        )
+
+    def _sampling(self, release: RecordedRelease, plain: Plain) -> Sampling | None:
+        if plain is None:
+            return None
+        try:
+            found = sampling_from_plain(plain)
+        except ValueError as error:
+            raise _untold(release, str(error)) from error
+        if found.unit not in self._vocabulary.units:
+            raise _untold(release, f"the policy has no unit `{found.unit[:60]}`")
+        return found
+
+    def _bounds(self, release: RecordedRelease, plain: Plain) -> dict[str, Bound]:
+        bounds: dict[str, Bound] = {}
+        for unit, most in (plain if isinstance(plain, Mapping) else {}).items():
+            facts = self._vocabulary.unit_facts.get(unit)
+            if facts is None or not isinstance(most, int):
+                raise _untold(release, f"the policy has no unit `{unit[:60]}`")
+            bounds[unit] = Bound(self._columns.of(facts.id), most)
+        return bounds
+
+    def _refuse_other_words(self, standing: Standing, release: RecordedRelease) -> None:
+        """Refuse what would select other rows, or bound other people's, by now.
+
+        A policy that was activated since may have changed what its words mean.
+        """
+        later = [one for one in self._policies if one.seq > standing.seq]
+        held = self._policies[: len(self._policies) - len(later)][-1:]
+        since = [one.text for one in (*held, *later)]
+        clocks = {population_of(text).clocks for text in since}
+        told = self._retelling.release(release, standing.seq)
+        for then, now in zip(release.mechanisms, told.mechanisms, strict=True):
+            moved = then.part.periods is not None and len(clocks) > 1
+            if moved or then.part.where != now.part.where:
+                note = "the rows that it was charged for cannot be selected"
+                raise _other_words(release, note)
+            unit = _changed_unit(_units(then), since)
+            if unit is not None:
+                note = f"the unit `{unit}` was another one when it was charged"
+                raise _other_words(release, note)
+
+
+def _units(one: RecordedMechanism) -> list[str]:
+    """Return the units that a mechanism was charged for, bounded by or sampled from."""
+    bounds = one.description.get("contribution_bound")
+    sampling = one.description.get("sampling")
+    drawn = sampling.get("unit") if isinstance(sampling, Mapping) else None
+    return sorted(
+        {
+            *one.losses,
+            *(bounds if isinstance(bounds, Mapping) else ()),
+            *([drawn] if isinstance(drawn, str) else ()),
+        }
+    )
+
+
+def _changed_unit(units: Sequence[str], texts: Sequence[str]) -> str | None:
+    """Return a unit that is not the same in all policies that have it.
+
+    Args:
+        units: The units that matter.
+        texts: The policies. One agrees with itself, also if it cannot be read any
+            more; of one among others that cannot be read nobody knows what it said.
+    """
+    known = [units_of(text) for text in dict.fromkeys(texts)]
+    readable = [one for one in known if one is not None]
+    for unit in units if len(known) > 1 else ():
+        said = {one[unit] for one in readable if unit in one}
+        if len(said) > 1 or len(readable) < len(known):
+            return unit
+    return None
+
+
+def _other_words(release: RecordedRelease, note: str) -> InputError:
+    return InputError(
+        Problem(
+            Code.POLICY_CONFLICT,
+            f"release `{release.id}` was told in words that mean something else under"
+            " the active policy",
+            notes=(note,),
+            help="submit it again under a new id, and void this one if it was not"
+            " started",
+        )
+    )
+
+
+def no_access(standing: Standing) -> ConflictError:
+    """Return the mistake of a release that may not read rows, or no more.
+
+    Args:
+        standing: Where it stands.
+    """
+    return ConflictError(
+        Problem(
+            Code.RELEASE_STATE,
+            f"release `{standing.id}` is {standing.status.value} and gives no access",
+            notes=("only a release that is reserved or started may read rows",),
+            help="submit a new release under a new id",
+        )
+    )
+
+
+def _untold(release: RecordedRelease, why: str) -> InputError:
+    return InputError(
+        Problem(
+            Code.NOT_SUPPORTED,
+            f"what release `{release.id}` may read cannot be told: {why}",
+        )
+    )

@@ -1,0 +1,250 @@
+"""Grants as SQL: row filters for any database, and policies of PostgreSQL.
+
+Every name and every text is written by `quoted_name` and `quoted_text`, numbers and
+days are digits, and comments hold no line break: nothing that somebody wrote becomes
+part of the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from modicum.api.local.access.access_document import FORMAT, Access
+from modicum.api.local.access.grants import Grant
+from modicum.api.local.access.row_filters import (
+    Between,
+    Condition,
+    Days,
+    During,
+    In,
+    RowFilter,
+    column_name,
+)
+from modicum.core.errors import Code, InputError, Problem, printable
+from modicum.ledger.log.recorded_release import RecordedMechanism
+from modicum.release.parts import Span
+
+#: What is true of every row, in every database.
+_TRUE = "1 = 1"
+#: What nobody sees who runs it: there, a text is compared, and not the column.
+_QUOTES = (
+    "WARNING: MySQL and MariaDB take names in double quotes for texts unless their mode"
+    " is ANSI_QUOTES; without it a predicate may be TRUE FOR EVERY ROW"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How a database compares texts and days exactly.
+
+    Attributes:
+        text: The column that is compared with texts, around its quoted name.
+        moment: What must be true of a column of days besides; empty for nothing.
+    """
+
+    text: str = "{}"
+    moment: str = ""
+
+
+#: Standard SQL.
+STANDARD = Spelling()
+
+
+def sql_predicate(rows: RowFilter, spelling: Spelling = STANDARD) -> str:
+    """Return a predicate that is true of exactly the rows of a filter.
+
+    Args:
+        rows: The filter.
+        spelling: The database's own ways; by default those of the standard.
+
+    Raises:
+        InputError: If a text cannot be written safely.
+    """
+    found = []
+    if rows.boxes is not None:
+        boxes = [
+            " AND ".join(_condition(one, spelling) for one in box) for box in rows.boxes
+        ]
+        found.append(_either(boxes))
+    found += [_condition(one, spelling) for one in rows.always]
+    return " AND ".join(found) or _TRUE
+
+
+def sql_filters(access: Access) -> Iterator[str]:
+    """Yield lines: for each grant what it is, in comments, and its predicate.
+
+    Args:
+        access: The grants, and where they come from.
+
+    Raises:
+        InputError: If a grant is about a sample, which no predicate draws.
+    """
+    yield from heading(access)
+    yield _comment(_QUOTES)
+    for grant in access.grants:
+        yield "--"
+        yield from about_grant(grant)
+        yield f"WHERE {sql_predicate(unsampled(grant))}"
+
+
+def heading(access: Access) -> Iterator[str]:
+    """Yield comments that say where grants come from, and what was left out.
+
+    Args:
+        access: The grants, and where they come from.
+    """
+    yield _comment(f"{FORMAT}, ledger entry {access.seq}, head {access.head}")
+    for one in access.left_out:
+        yield _comment(f"left out: {one.id} ({one.status.value})")
+
+
+def about_grant(grant: Grant) -> Iterator[str]:
+    """Yield comments that say what a grant is about.
+
+    Args:
+        grant: The grant.
+    """
+    standing = grant.standing
+    yield _comment(f"grant {grant.id} (entry {standing.seq}, {standing.status.value})")
+    for key in ("requester", "purpose", "audience", "dataset"):
+        if key in grant.release.metadata:
+            yield _comment(f"{key}: {grant.release.metadata[key]}")
+    yield _comment(f"columns: {', '.join(map(quoted_name, grant.columns)) or 'none'}")
+    yield _comment(f"mechanism: {_kind(grant.mechanism)}, sha-256 {grant.digest}")
+    for unit, bound in grant.bounds.items():
+        yield _comment(
+            f"at most {bound.most} contributions of one {unit},"
+            f" as {quoted_name(bound.column)} tells them apart"
+        )
+        if bound.column not in grant.columns:
+            yield _comment(
+                f"{quoted_name(bound.column)} is none of the columns: who reads only"
+                " these cannot keep that bound"
+            )
+    if standing.expires_at:
+        yield _comment(f"nothing is read before its start, by {standing.expires_at}")
+
+
+def _kind(mechanism: RecordedMechanism) -> str:
+    return str(mechanism.description.get("kind"))
+
+
+def unsampled(grant: Grant) -> RowFilter:
+    """Return the rows of a grant that is about all of them.
+
+    Args:
+        grant: The grant.
+
+    Raises:
+        InputError: If it is for a sample, which no predicate draws.
+    """
+    if grant.sampling is not None:
+        raise InputError(
+            Problem(
+                Code.NOT_SUPPORTED,
+                f"grant `{grant.id}` is for a sample, which no predicate draws",
+                help="export it with  --format json,  and let the data layer draw",
+            )
+        )
+    return grant.rows
+
+
+# --- conditions -----------------------------------------------------------------------
+
+
+def _condition(one: Condition, spelling: Spelling) -> str:
+    column = quoted_name(one.column)
+    if isinstance(one, In):
+        texts = ", ".join(map(quoted_text, one.values))
+        return f"{spelling.text.format(column)} IN ({texts})"
+    if isinstance(one, Between):
+        return _either(_spans(column, one.spans))
+    return _during(column, one, spelling)
+
+
+def _spans(column: str, spans: Iterable[Span]) -> Iterator[str]:
+    """Yield a condition for each span, and one for all spans of a single number."""
+    single = []
+    for low, high in spans:
+        if low == high:
+            single.append(str(int(low)))
+        else:
+            yield f"{column} BETWEEN {int(low)} AND {int(high)}"
+    if single:
+        yield f"{column} IN ({', '.join(single)})"
+
+
+def _during(column: str, one: During, spelling: Spelling) -> str:
+    days = _either([_stretch(column, ends) for ends in one.days])
+    moment = spelling.moment.format(column)
+    return f"{moment} AND {days}" if moment else days
+
+
+def _stretch(column: str, ends: Days) -> str:
+    first, until = ends
+    said = []
+    if first is not None:
+        said.append(f"{column} >= DATE '{date.fromordinal(first).isoformat()}'")
+    if until is not None:
+        said.append(f"{column} < DATE '{date.fromordinal(until).isoformat()}'")
+    return " AND ".join(said)
+
+
+def _either(conditions: Iterable[str]) -> str:
+    found = list(conditions)
+    if len(found) == 1:
+        return f"({found[0]})"
+    return f"({' OR '.join(f'({one})' for one in found)})"
+
+
+# --- what somebody else wrote ---------------------------------------------------------
+
+
+def quoted_name(name: str) -> str:
+    """Return a name as SQL writes it.
+
+    Args:
+        name: The name of a column, table or role.
+
+    Raises:
+        InputError: If it can be no name.
+
+    Examples:
+        >>> quoted_name('a"b')
+        '"a""b"'
+    """
+    doubled = column_name(name).replace('"', '""')
+    return f'"{doubled}"'
+
+
+def quoted_text(value: str) -> str:
+    r"""Return a text as SQL writes it.
+
+    Args:
+        value: The text.
+
+    Raises:
+        InputError: If databases would read it in different ways.
+
+    Examples:
+        >>> quoted_text("Côte d'Ivoire")
+        "'Côte d''Ivoire'"
+    """
+    if "\\" in value or not value.isprintable():
+        raise InputError(
+            Problem(
+                Code.NOT_SUPPORTED,
+                f"the value `{value[:60]}` cannot be written safely in SQL",
+                notes=("databases differ in what a backslash or a control means",),
+                help="use  --format json",
+            )
+        )
+    doubled = value.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def _comment(text: str) -> str:
+    """Return a comment of one line, whatever the text holds."""
+    return f"-- {printable(text)}"

@@ -1,0 +1,235 @@
+"""The closest variant of a release that would pass: least noise, most data.
+
+Nothing is assumed about how rules add up. Every variant that is weighed is read,
+priced and decided like any release, at one head; what is returned was allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from modicum.api.local.alternatives.digits import (
+    RUNGS,
+    number_on,
+    rung_above,
+    rung_below,
+)
+from modicum.api.local.alternatives.smaller_parts import larger_part
+from modicum.api.local.alternatives.trials import Trials, full_rules
+from modicum.api.local.explanation.budget_fit import least
+from modicum.api.local.explanation.release_text import (
+    Path,
+    Written,
+    name_of,
+    number_at,
+    with_mechanisms,
+    with_number,
+)
+from modicum.api.local.explanation.remedies import Fit
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.rationals import number_spelled
+from modicum.core.reader import nearest
+from modicum.core.record import dataclass
+from modicum.ledger import Verdict
+
+#: What may be varied, in words.
+VARIED = {
+    "noise": "the noise of mechanisms: `sigma` and `scale`",
+    "sigma": "the `sigma` of mechanisms",
+    "scale": "the `scale` of mechanisms",
+    "epsilon": "the `eps` of declared costs",
+    "rho": "the `rho` of declared costs",
+    "mu": "the `mu` of declared costs",
+    "sampling_rate": "the `rate` of samples",
+    "where": "the part of the population",
+    "periods": "the periods",
+}
+
+#: The keys that are varied: of a mechanism, or of its costs.
+_OF_NOISE = {"noise": ("sigma", "scale"), "sigma": ("sigma",), "scale": ("scale",)}
+_OF_COSTS = {"epsilon": "eps", "rho": "rho", "mu": "mu"}
+_RATE = "sampling_rate"
+#: What a price is computed from; a cost beside it covers it and stays.
+_COMPUTED = ("sigma", "scale", "truth")
+
+#: Numbers are looked for so many powers of ten up and down from what they are.
+_DECADES = 12
+_MOST = 2 * _DECADES * RUNGS
+
+
+def largest_fit(trials: Trials, vary: str, mechanism: str | None = None) -> Fit:
+    """Return the closest variant of a release that every rule lets pass.
+
+    The variant with the least noise, the largest declared cost, or the largest part
+    of the data. Numbers have four significant digits, and are rounded such that the
+    variant itself passes. If the search takes too much work, it is the closest that
+    was found until then, and says so.
+
+    Args:
+        trials: The release, and the ledger it is tried on.
+        vary: A key of `VARIED`.
+        mechanism: The name of the one mechanism to vary; by default all that can be
+            are, by one factor.
+
+    Raises:
+        InputError: If there is no such thing to vary, or no such mechanism.
+    """
+    if vary not in VARIED:
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_CHOICE,
+                f'nothing called "{vary[:60]}" can be varied',
+                label=nearest(vary, VARIED),
+                help="known: " + ", ".join(VARIED),
+            )
+        )
+    chosen = _chosen(trials.base["mechanisms"], mechanism)
+    if vary in ("where", "periods"):
+        return larger_part(trials, vary, chosen)
+    mechanisms = _sampled(trials.base) if vary == _RATE else trials.base["mechanisms"]
+    slots = tuple(_slots(mechanisms, vary, chosen))
+    if not slots:
+        whose = "the mechanism has" if mechanism else "no mechanism has"
+        no = " not" if mechanism else ""
+        return trials.nothing(vary, f"{whose}{no} what is varied: {VARIED[vary]}")
+    return _Ladder(trials, vary, mechanisms, slots).fit()
+
+
+def _sampled(release: Written) -> list[Written]:
+    """Return mechanisms that say themselves which sample they run on, if on any."""
+    inherited = {"sampling": release["sampling"]} if "sampling" in release else {}
+    return [{**inherited, **one} for one in release["mechanisms"]]
+
+
+def _chosen(mechanisms: Sequence[Written], named: str | None) -> frozenset[int]:
+    """Return the places of the mechanisms that may be varied."""
+    names = [name_of(one, place) for place, one in enumerate(mechanisms)]
+    if named is None:
+        return frozenset(range(len(names)))
+    if named not in names:
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_CHOICE,
+                f'the release has no mechanism "{named[:60]}"',
+                label=nearest(named, names),
+                help="known: " + ", ".join(names[:20]),
+            )
+        )
+    return frozenset({names.index(named)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A number that is varied: the place of its mechanism, and its keys there."""
+
+    place: int
+    path: Path
+
+
+def _slots(
+    mechanisms: Sequence[Written], vary: str, chosen: frozenset[int]
+) -> Iterator[_Slot]:
+    for place in sorted(chosen):
+        one = mechanisms[place]
+        for key in _OF_NOISE.get(vary, ()):
+            if key in one:
+                yield _Slot(place, (key,))
+        if vary == _RATE and "sampling" in one:
+            yield _Slot(place, ("sampling", "rate"))
+        if vary in _OF_COSTS and not any(key in one for key in _COMPUTED):
+            for unit, cost in one.get("cost", {}).items():
+                if _OF_COSTS[vary] in cost:
+                    yield _Slot(place, ("cost", unit, _OF_COSTS[vary]))
+
+
+class _Ladder:
+    """Variants of a release in one order: each further rung costs no more.
+
+    The first of the varied numbers stands on the rung; the others keep their ratio to
+    it, rounded to four digits in the direction that costs less.
+    """
+
+    def __init__(
+        self,
+        trials: Trials,
+        vary: str,
+        mechanisms: list[Written],
+        slots: tuple[_Slot, ...],
+    ) -> None:
+        self._trials = trials
+        self._vary = vary
+        self._slots = slots
+        self._mechanisms = mechanisms
+        self._numbers = [
+            number_at(self._mechanisms[slot.place], slot.path) for slot in slots
+        ]
+        self._more = vary in _OF_NOISE  # Whether more of it costs less.
+        self._rung = rung_above if self._more else rung_below
+        self._verdicts: dict[int, Verdict | None] = {}
+
+    def fit(self) -> Fit:
+        """Return the variant that costs most and passes."""
+        step = least(self._passes, start=_DECADES * RUNGS, most=_MOST)
+        if step is None:
+            return self._nothing()
+        if step == 1:
+            return self._trials.nothing(
+                self._vary, "no rule limits it: any value passes"
+            )
+        numbers = self._at(step)
+        return self._trials.fit(
+            self._vary,
+            self._variant(numbers),
+            self._changes(numbers),
+            self._closer(step),
+        )
+
+    def _passes(self, step: int) -> bool:
+        if not self._trials.goes_on():  # Neither is it known that it is denied.
+            return False
+        verdict = self._trials.say(self._variant(self._at(step)))
+        self._verdicts[step] = verdict
+        return verdict is not None and verdict.allowed
+
+    def _at(self, step: int) -> list[Fraction]:
+        """Return the numbers of a step; the further it is, the less they cost."""
+        turn = 1 if self._more else -1
+        first = self._numbers[0]
+        rung = self._rung(first) + turn * (step - _DECADES * RUNGS)
+        factor = number_on(rung) / first
+        return [number_on(self._rung(one * factor)) for one in self._numbers]
+
+    def _variant(self, numbers: Sequence[Fraction]) -> Written:
+        mechanisms = list(self._mechanisms)
+        for slot, number in zip(self._slots, numbers, strict=True):
+            mechanisms[slot.place] = with_number(
+                mechanisms[slot.place], slot.path, number
+            )
+        return with_mechanisms(self._trials.base, mechanisms)
+
+    def _changes(self, numbers: Sequence[Fraction]) -> Iterator[str]:
+        for slot, was, now in zip(self._slots, self._numbers, numbers, strict=True):
+            named = name_of(self._mechanisms[slot.place], slot.place)
+            whose = f" per {slot.path[1]}" if slot.path[0] == "cost" else ""
+            what = slot.path[-1] + whose
+            yield (
+                f"{named}: {what} {number_spelled(now)} instead of"
+                f" {number_spelled(was)}"
+            )
+
+    def _closer(self, step: int) -> Iterator[str]:
+        """Yield why the next variant, which costs more, does not pass."""
+        if step - 1 not in self._verdicts:  # The search ended before.
+            return
+        less = "less" if self._more else "more"
+        for line in full_rules(self._verdicts[step - 1]):
+            yield f"with {less} of it, {line}"
+
+    def _nothing(self) -> Fit:
+        if self._trials.ended_early:
+            return self._trials.nothing(self._vary)
+        amount = "much" if self._more else "little"
+        verdict = self._verdicts[max(self._verdicts)]
+        lines = (f"however {amount} of it, {line}" for line in full_rules(verdict))
+        return self._trials.nothing(self._vary, *lines)

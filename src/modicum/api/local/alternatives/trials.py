@@ -1,0 +1,188 @@
+"""Trying variants of a release at one head: what the rules would say to each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from modicum.api.local.evaluation import Description, price_release
+from modicum.api.local.explanation.release_text import Written, written
+from modicum.api.local.explanation.remedies import ENDED_EARLY, Fit
+from modicum.core.errors import InputError
+from modicum.core.record import dataclass
+from modicum.ledger import Balances, RecordedRelease, Standing, Verdict, decide
+from modicum.ledger.decision.balances import Brought
+
+#: So many mechanisms are priced and decided in one search, over all variants. A release
+#: of twenty has five hundred variants; time is no measure, as it would not be the same
+#: for the same question twice.
+WORK_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A ledger at one head, lent for a while; nothing in it may be changed.
+
+    Attributes:
+        balances: What every rule was charged.
+        day: The day, as an ordinal.
+        seq: The number of the last entry.
+        head: Its hash.
+        brought: All that was ever brought in, read from the log each time.
+        standing: Where an id stands, or None.
+    """
+
+    balances: Balances
+    day: int
+    seq: int
+    head: str
+    brought: Iterable[Brought]
+    standing: Callable[[str], Standing | None]
+
+
+class Trials:
+    """Decides variants of one release at one head. Nothing is written.
+
+    Args:
+        look: The ledger.
+        release: The release that the variants are of.
+
+    Attributes:
+        look: The ledger.
+        base: The release in plain values.
+        tried: How many variants were decided.
+        ended_early: Whether a variant was not looked at, as the search took too much
+            work already. What was not looked at may pass.
+    """
+
+    def __init__(self, look: Look, release: Description) -> None:
+        self.look = look
+        self.base = written(release)
+        self._name_sigma()
+        self.tried = 0
+        self.ended_early = False
+        self._work = 0
+
+    def _name_sigma(self) -> None:
+        """Write the sigma of Gaussian noise in the place of the eps that it is for."""
+        mechanisms = self.base["mechanisms"]
+        if not any("eps" in one for one in mechanisms):
+            return
+        recorded = price_release(self.base, self.look.balances.compiled).mechanisms
+        for one, known in zip(mechanisms, recorded, strict=True):
+            described: Mapping[str, Any] = known.description
+            sigma = described["parameters"].get("sigma")
+            if sigma is not None and "sigma" not in one:
+                del one["eps"], one["delta"]
+                one["sigma"] = Decimal(sigma)
+
+    @cached_property
+    def recorded(self) -> RecordedRelease:
+        """The release itself, priced.
+
+        Raises:
+            InputError: If it is malformed.
+        """
+        return price_release(self.base, self.look.balances.compiled)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the rules say to the release itself."""
+        return decide(self.look.balances, self.recorded, self.look.day)
+
+    def goes_on(self) -> bool:
+        """Return whether one more variant is looked at; if not, it ends early."""
+        if self._work < WORK_MAX:
+            return True
+        self.ended_early = True
+        return False
+
+    def priced(self, variant: Written) -> RecordedRelease | None:
+        """Return a variant, priced; None if it cannot be read or priced.
+
+        None, too, once the search took too much work: see `ended_early`.
+
+        Args:
+            variant: The variant.
+        """
+        if not self.goes_on():
+            return None
+        self._work += len(variant["mechanisms"])
+        try:
+            return price_release(variant, self.look.balances.compiled)
+        except InputError:
+            return None
+
+    def say(self, variant: Written, day: int | None = None) -> Verdict | None:
+        """Return what the rules say to a variant; None if it cannot be read or priced.
+
+        None, too, once the search took too much work: see `ended_early`.
+
+        Args:
+            variant: The variant.
+            day: The day to decide it on; by default that of the look.
+        """
+        self.tried += 1
+        release = self.priced(variant)
+        if release is None:
+            return None
+        on = self.look.day if day is None else day
+        return decide(self.look.balances, release, on)
+
+    def allows(self, variant: Written, day: int | None = None) -> bool:
+        """Return whether a variant can be read, and every rule lets it pass.
+
+        Args:
+            variant: The variant.
+            day: The day to decide it on; by default that of the look.
+        """
+        verdict = self.say(variant, day)
+        return verdict is not None and verdict.allowed
+
+    def fit(
+        self, vary: str, variant: Written, changes: Iterable[str], why: Iterable[str]
+    ) -> Fit:
+        """Return a variant that was allowed.
+
+        If the search ended early, it says so: a closer one may pass, too.
+
+        Args:
+            vary: What was varied.
+            variant: The variant.
+            changes: How it differs, line by line.
+            why: Why no closer one passes, line by line.
+        """
+        at, ended = (self.look.seq, self.look.head), self.ended_early
+        said = (*why, ENDED_EARLY) if ended else tuple(why)
+        return Fit(vary, variant, tuple(changes), said, *at, ended)
+
+    def nothing(self, vary: str, *why: str) -> Fit:
+        """Return that no variant passes; or that the search ended early without one.
+
+        Args:
+            vary: What was varied.
+            why: The reasons, line by line. They are left out if the search ended
+                early: then nobody knows.
+        """
+        at, ended = (self.look.seq, self.look.head), self.ended_early
+        return Fit(vary, None, (), (ENDED_EARLY,) if ended else why, *at, ended)
+
+
+def full_rules(verdict: Verdict | None, most: int = 3) -> Iterator[str]:
+    """Yield which rules deny a variant, in words.
+
+    Args:
+        verdict: What the rules say to it; None if it cannot be read or priced.
+        most: How many rules to name.
+    """
+    if verdict is None:
+        yield "further variants cannot be read or priced"
+        return
+    denying = [loss for loss in verdict.losses if not loss.allowed]
+    for loss in denying[:most]:
+        where = f" in {loss.cell}" if loss.cell else ""
+        yield f"{loss.rule.id} denies{where}"
+    if len(denying) > most:
+        yield f"and {len(denying) - most} more rules deny"

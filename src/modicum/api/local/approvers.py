@@ -1,0 +1,127 @@
+"""Who is asked about a release, and what they said: from its file, or by its id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modicum.api.local.balances import Book, Reader
+from modicum.api.local.evaluation import Description, price_release
+from modicum.api.local.governance.approval_cases import (
+    Spoken,
+    about_known_release,
+    spoken,
+)
+from modicum.api.local.governance.governance import active_policy
+from modicum.api.local.governance.requests import requested_in
+from modicum.api.local.history import story_of
+from modicum.api.local.ledger_view import LedgerView
+from modicum.ledger import RecordedRelease, Standing
+from modicum.ledger.decision.approvals import Hearing, hearings, hearings_of_release
+from modicum.ledger.log.events import ReleaseDenied
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPeople:
+    """Where the approvals of a release stand.
+
+    Attributes:
+        release: Its id.
+        content: SHA-256 of the contents that are weighed.
+        hearings: Where each approval stands; empty if it stands already.
+        spoken: What people said about releases of this id, oldest first.
+        standing: Where it stands already, with whatever contents; None if it does not.
+        exact: Whether its contents are known. If not, every approval of the policy is
+            weighed, and it may need fewer.
+        corrects: Whether it corrects a past release: then it waits for one more person.
+    """
+
+    release: str
+    content: str
+    hearings: tuple[Hearing, ...]
+    spoken: tuple[Spoken, ...]
+    standing: Standing | None = None
+    exact: bool = True
+    corrects: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether nobody is missing, and nobody refuses."""
+        return not self.corrects and all(one.given for one in self.hearings)
+
+
+def asked_people(release: Description, view: LedgerView) -> AskedPeople:
+    """Return who is asked about a release that is there to be read. Writes nothing.
+
+    Args:
+        release: The release.
+        view: The ledger.
+
+    Raises:
+        InputError: If the release is malformed.
+        UsageError: If there is no ledger with a policy.
+    """
+    book, read, now = view.look()
+    recorded = price_release(release, active_policy(book))
+    standing = book.standing_at(recorded.id, now)
+    if standing is not None and recorded.id in book.state.waiting.requests:
+        return asked_people_of(recorded.id, view)  # It is to be corrected.
+    return AskedPeople(
+        recorded.id,
+        recorded.content,
+        () if standing else _hearings(recorded, book),
+        spoken(recorded.id, read(0)),
+        standing,
+    )
+
+
+def asked_people_of(release: str, view: LedgerView) -> AskedPeople:
+    """Return who is asked about a release that is requested, or was spoken about.
+
+    Writes nothing.
+
+    Args:
+        release: Its id.
+        view: The ledger.
+
+    Raises:
+        InputError: If it does not stand, is not requested, and nobody spoke about it,
+            or they spoke about several that have this id.
+        UsageError: If there is no ledger with a policy.
+    """
+    book, read, now = view.look()
+    said = spoken(release, read(0))
+    standing = book.standing_at(release, now)
+    known = book.state.waiting.requests.get(release)
+    if standing is not None and known is None:
+        return AskedPeople(release, standing.content, (), said, standing)
+    if known is not None and known.policy == active_policy(book).policy.digest:
+        asked = requested_in(known, read).release
+        heard, corrects = _hearings(asked, book), standing is not None
+        return AskedPeople(release, known.content, heard, said, corrects=corrects)
+    content = about_known_release(release, read(0)).content
+    described = _described(release, content, read)
+    if described is not None:
+        return AskedPeople(release, content, _hearings(described, book), said)
+    heard = _hearings_at_most(content, book)
+    return AskedPeople(release, content, heard, said, exact=False)
+
+
+def _hearings(release: RecordedRelease, book: Book) -> tuple[Hearing, ...]:
+    return hearings_of_release(release, active_policy(book).policy, book.state)
+
+
+def _hearings_at_most(content: str, book: Book) -> tuple[Hearing, ...]:
+    """Return where every approval of the policy would stand that could be asked for."""
+    policy = active_policy(book).policy
+    said = book.state.approvals.get(("release", content), ())
+    asking = book.state.waiting.requesters.get(content, ())
+    return hearings(policy.approvals, said, policy, asking)
+
+
+def _described(release: str, content: str, read: Reader) -> RecordedRelease | None:
+    """Return what an id stands for, if it was denied with these contents."""
+    for one in story_of(release, read(0)):
+        body = one.event.body
+        if isinstance(body, ReleaseDenied) and body.release.content == content:
+            return body.release
+    return None

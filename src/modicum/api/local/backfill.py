@@ -1,0 +1,233 @@
+"""Describing what happened long ago, of which not everything is known any more.
+
+What is not known is assumed to be the worst, and every assumption is written down:
+who reads the log later must see what was known and what was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date
+
+from modicum.api.local.evaluation import Description
+from modicum.core.document import Entries, Items, Kind, Node, Scalar, from_python
+from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.core.text import shortened
+from modicum.ledger import RecordedRelease, record_release
+from modicum.ledger.log.days import day_of
+from modicum.ledger.log.recorded_release import RecordedMechanism
+from modicum.release import ReleaseDraft, Vocabulary, read_and_price
+
+#: What stands for every attribute of the data.
+ALL = "all"
+#: Every assumption says this that is about periods.
+NO_PERIODS = "no `periods` stated"
+#: So many mechanisms are named in one assumption.
+_NAMED = 5
+
+
+def price_past(
+    release: Description, vocabulary: Vocabulary
+) -> tuple[RecordedRelease, tuple[str, ...]]:
+    """Return a release that happened before, as the ledger keeps it, and assumptions.
+
+    A mechanism may say `attributes: all` where nobody knows what it read. Guards of
+    the policy are not asked: what happened is counted, however it is described.
+
+    Args:
+        release: The release.
+        vocabulary: The words of the policy that it is counted under.
+
+    Returns:
+        The release, and what was assumed about it, in words.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    node, unknown = _with_every_attribute(_node(release), vocabulary)
+    recorded = record_release(read_and_price(node, vocabulary))
+    return recorded, tuple(_assumptions(recorded, unknown, vocabulary))
+
+
+def refuse_future(release: RecordedRelease, now: str, mark: Mark | None = None) -> None:
+    """Refuse a release that says it was out, or read rows, later than it is recorded.
+
+    A day more is let through: somewhere it is tomorrow already.
+
+    Args:
+        release: A release that happened before.
+        now: The time at which it is recorded.
+        mark: Where its id stands in a file, for the message.
+
+    Raises:
+        InputError: If it was out on a later day, or a mechanism read only later days.
+    """
+    for one in release.mechanisms:
+        first = min((low for low, _ in one.part.periods or ()), default=0)
+        if first > day_of(now) + 1:
+            name = one.description.get("name", "?")
+            raise InputError(
+                Problem(
+                    Code.OUT_OF_RANGE,
+                    f"mechanism `{name}` reads no day before"
+                    f" {date.fromordinal(first)}, and it was recorded on {now[:10]}",
+                    mark,
+                    notes=("what is recorded as past read its rows already",),
+                    help="correct `periods`, or submit what is not out yet",
+                )
+            )
+    said = release.metadata.get("released_on", "")
+    try:
+        day = date.fromisoformat(said).toordinal()
+    except ValueError:  # Not said, or an older way to say it, which counts for nothing.
+        return
+    if day > day_of(now) + 1:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"`released_on` is {said}, and today is {now[:10]}",
+                mark,
+                notes=("what is recorded as past was out already",),
+                help="correct the date, or submit what is not out yet",
+            )
+        )
+
+
+def id_of(release: Description) -> str:
+    """Return the id that a release gives itself; empty if it gives none.
+
+    Args:
+        release: The release.
+    """
+    node = _node(release)
+    entries = node.entries if isinstance(node, Entries) else ()
+    named = (value for key, value in entries if key.text == "release")
+    return next((one.text for one in named if isinstance(one, Scalar)), "")
+
+
+def _node(release: Description) -> Node:
+    if isinstance(release, ReleaseDraft):
+        return release.to_node()
+    if isinstance(release, Scalar | Items | Entries):
+        return release
+    return from_python(release)
+
+
+# --- attributes that nobody knows ---------------------------------------------
+
+
+def _with_every_attribute(
+    node: Node, vocabulary: Vocabulary
+) -> tuple[Node, frozenset[int]]:
+    """Return a release in which `attributes: all` is written out.
+
+    Returns:
+        The release, and the places of the mechanisms that said so, from 0.
+    """
+    found: set[int] = set()
+
+    def mechanisms(value: Node) -> Node:
+        if not isinstance(value, Items):
+            return value
+        items = list(value.items)
+        for place, item in enumerate(items):
+            told = _changed(item, "attributes", lambda one: _written(one, vocabulary))
+            if told is not item:
+                found.add(place)
+                items[place] = told
+        return replace(value, items=tuple(items)) if found else value
+
+    return _changed(node, "mechanisms", mechanisms), frozenset(found)
+
+
+def _written(value: Node, vocabulary: Vocabulary) -> Node:
+    if not isinstance(value, Scalar) or value.text != ALL:
+        return value
+    names = (
+        Scalar(Kind.TEXT, name, quoted=False, mark=value.mark)
+        for name in sorted(vocabulary.attributes)
+    )
+    return Items(tuple(names), value.mark)
+
+
+def _changed(node: Node, key: str, change: Callable[[Node], Node]) -> Node:
+    """Return a mapping with the value of a key changed; itself if nothing changes."""
+    if not isinstance(node, Entries):
+        return node
+    entries = tuple(
+        (name, change(value) if name.text == key else value)
+        for name, value in node.entries
+    )
+    same = all(
+        one is other for (_, one), (_, other) in zip(entries, node.entries, strict=True)
+    )
+    return node if same else replace(node, entries=entries)
+
+
+# --- assumptions --------------------------------------------------------------
+
+
+def _assumptions(
+    release: RecordedRelease, unknown: frozenset[int], vocabulary: Vocabulary
+) -> Iterator[str]:
+    """Yield what is assumed about a release, in words."""
+    read = _which(release, [p in unknown for p in range(len(release.mechanisms))])
+    if read:
+        count = len(vocabulary.attributes)
+        yield f"{read}: nobody knows what was read: all {count} attributes"
+    for name, label in vocabulary.labels.items():
+        said = [name in _labels_said(one) for one in release.mechanisms]
+        unsaid = _which(release, [not one for one in said])
+        if unsaid:
+            yield (
+                f"{unsaid}: label `{name}` is not stated: the strictest value"
+                f" `{label.default}`"
+            )
+    yield from _assumed_parts(release, vocabulary)
+    if vocabulary.population.time_detail and "released_on" not in release.metadata:
+        yield "`released_on` is not stated: the day on which it is recorded"
+
+
+def _assumed_parts(release: RecordedRelease, vocabulary: Vocabulary) -> Iterator[str]:
+    """Yield what is assumed about whose rows were read, and of when."""
+    population, units = vocabulary.population, vocabulary.unit_facts.values()
+    parts = [one.part for one in release.mechanisms]
+    asked = (
+        (
+            bool(population.partitions),
+            "where",
+            [one.where for one in parts],
+            "everybody",
+        ),
+        (
+            any(unit.period is not None for unit in units),
+            "periods",
+            [one.periods for one in parts],
+            "all of time",
+        ),
+        (bool(population.grouped), "groups", [one.groups for one in parts], "all"),
+    )
+    for matters, key, stated, assumed in asked:
+        which = _which(release, [one is None for one in stated]) if matters else ""
+        if which:
+            yield f"{which}: no `{key}` stated: {assumed}"
+
+
+def _labels_said(one: RecordedMechanism) -> dict[str, object]:
+    said = one.description.get("labels")
+    return dict(said) if isinstance(said, dict) else {}
+
+
+def _which(release: RecordedRelease, holds: list[bool]) -> str:
+    """Return which mechanisms something is assumed of, in words; "" for none."""
+    if not any(holds):
+        return ""
+    if all(holds):
+        return "every mechanism" if len(holds) > 1 else "the mechanism"
+    names = [
+        str(one.description.get("name", "?"))
+        for one, held in zip(release.mechanisms, holds, strict=True)
+        if held
+    ]
+    return f"mechanism {shortened(names, _NAMED)}"

@@ -1,0 +1,464 @@
+"""The book: the log as far as it was read, and work in progress on it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from modicum.api.local.repeated_denials import Denials
+from modicum.api.ports.storage import KeptAnswer, Turn
+from modicum.core.canonical import digest
+from modicum.core.errors import (
+    Code,
+    InputError,
+    InvariantError,
+    ModicumError,
+    Problem,
+    StaleError,
+    VerificationError,
+)
+from modicum.ledger import (
+    Balances,
+    ChainBreakError,
+    Event,
+    LossChange,
+    Record,
+    RecordedRelease,
+    ReleaseStatus,
+    Standing,
+    State,
+    event_of,
+    seal,
+)
+from modicum.ledger.log.days import day_of
+from modicum.ledger.log.events import (
+    Body,
+    PastRecorded,
+    PastRedescribed,
+    PolicyActivated,
+    ReleaseDenied,
+    ReleaseExpired,
+    ReleasePosted,
+    ReleaseReserved,
+    ReleaseStarted,
+    ReleaseVoided,
+)
+from modicum.ledger.replay.fold import Followed, fold, followed_from, loss_changes
+from modicum.ledger.replay.snapshot import Snapshot
+from modicum.policy import CompiledPolicy
+from modicum.policy.compiler import compile_text
+
+#: So many of the releases that came in last are kept as they are.
+LATEST_MAX = 1000
+
+#: An answer is kept for so many whole days at least.
+ANSWER_DAYS = 7
+
+_READ_BEFORE = (
+    PastRecorded,
+    ReleaseReserved,
+    ReleaseDenied,
+    ReleaseStarted,
+    ReleasePosted,
+    ReleaseVoided,
+    ReleaseExpired,
+)
+
+#: Returns the records of a log after a number.
+Reader: TypeAlias = Callable[[int], Iterable[Record]]
+
+
+class Book:
+    """A state, and the balances of the policy that decides; both follow the log.
+
+    Args:
+        snapshot: Where to begin; by default at an empty log.
+    """
+
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        self.state = snapshot.state if snapshot else State()
+        self._resumable = snapshot
+        self._followed: Followed | None = None
+        self._awaits_policy = False
+        self._latest: OrderedDict[str, RecordedRelease] = OrderedDict()
+        self._active: CompiledPolicy | None = None
+        self._denials = Denials(from_start=snapshot is None)
+
+    # --- following the log ---
+
+    def continues_with(self, records: Iterator[Record]) -> bool:
+        """Return whether a log is the one that was read, as far as it was read.
+
+        Args:
+            records: The log, from the record that was folded last; that one is taken.
+        """
+        if self.state.seq == 0:
+            return True
+        return is_entry(next(records, None), self.state.head)
+
+    def fold(self, records: Iterable[Record]) -> None:
+        """Fold further records, checking that they continue the chain.
+
+        Raises:
+            VerificationError: If they do not.
+        """
+        for record in records:
+            self._follow(*fold(self.state, record))
+
+    def apply(self, event: Event, record: Record) -> None:
+        """Fold one event, which was sealed just now, into the state and the balances.
+
+        Raises:
+            ModicumError: If it contradicts what is there; nothing is changed then.
+        """
+        self._follow(event, self.state.apply(event, record.hash))
+
+    def decide_by(self, compiled: CompiledPolicy | None) -> None:
+        """Follow the balances of a policy from the beginning of the log.
+
+        Args:
+            compiled: The policy; None for the one that the log activates.
+        """
+        if self._followed is not None:
+            return
+        if self.state.seq == 0:
+            self._awaits_policy = compiled is None
+            self._followed = Followed(compiled, self.state) if compiled else None
+        elif self._resumable is not None:
+            self._resume(compiled or self.active(), self._resumable)
+
+    def _resume(self, compiled: CompiledPolicy | None, snapshot: Snapshot) -> None:
+        """Take the balances of a snapshot, if they are those of the policy."""
+        if (
+            compiled is not None
+            and snapshot.balances is not None
+            and snapshot.policy == compiled.policy.digest
+        ):
+            try:
+                planning = self.state.planning
+                balances = Balances.restored(compiled, snapshot.balances, planning)
+            except ValueError:
+                return  # They are made anew from the log.
+            self._followed = Followed(compiled, self.state, balances)
+
+    def snapshot(self) -> Snapshot:
+        """Return what is known at the head, for a fast start later."""
+        if self._followed is None:
+            return Snapshot(self.state)
+        policy = self._followed.compiled.policy
+        return Snapshot(self.state, policy.digest, self._followed.balances.dump())
+
+    def _follow(self, event: Event, change: LossChange | None) -> None:
+        self._resumable = None  # It is of an earlier entry now.
+        self._denials.follow(self.state.seq, event)
+        if change is not None:
+            self._remember(change.release)
+        if change is not None and self._followed is not None:
+            self._followed.settle(change)
+        elif isinstance(event.body, PolicyActivated):
+            self._follow_policy()
+
+    def _follow_policy(self) -> None:
+        """Follow the words of a policy that was activated, from its beginning.
+
+        If something was charged before, the balances are made anew once they are
+        asked for: all of it may have to be told in other words.
+        """
+        followed, self._followed = self._followed, None
+        awaited, self._awaits_policy = self._awaits_policy, False
+        if not self.state.releases:
+            compiled = self.active() if awaited else followed and followed.compiled
+            if compiled:
+                self._followed = Followed(compiled, self.state)
+
+    # --- what it says ---
+
+    def active(self) -> CompiledPolicy | None:
+        """Return the ledger's active policy, compiled; None if there is none.
+
+        Raises:
+            VerificationError: If its stored text does not compile.
+        """
+        policy = self.state.policy
+        if policy is None:
+            return None
+        if self._active is None or self._active.policy.digest != policy.digest:
+            text = policy.text.encode("utf-8")
+            try:
+                self._active = compile_text(text, f"{policy.name} (active)")
+            except InputError as error:
+                raise ChainBreakError(
+                    policy.seq, f"its policy does not compile ({error})"
+                ) from error
+        return self._active
+
+    def is_active(self, compiled: CompiledPolicy) -> bool:
+        """Return whether a policy is the ledger's active one."""
+        active = self.state.policy
+        return active is not None and active.digest == compiled.policy.digest
+
+    def followed(self, compiled: CompiledPolicy, read: Reader) -> Followed:
+        """Return what each rule of a policy has been charged; do not change it.
+
+        Args:
+            compiled: The policy.
+            read: Reads the log; asked only if the balances were not followed so far.
+        """
+        known = self._followed
+        if known is None or known.compiled.policy.digest != compiled.policy.digest:
+            changes: Iterable[LossChange] = ()
+            if self.state.releases:
+                changes = loss_changes(read(0), self.state)
+            known = followed_from(compiled, self.state, changes)
+            self._followed = known
+        return known
+
+    @contextmanager
+    def followed_at(
+        self, compiled: CompiledPolicy, read: Reader, now: str
+    ) -> Iterator[Followed]:
+        """Lend the balances as if what has run out at `now` had expired already."""
+        followed = self.followed(compiled, read)
+        due = [self._charge_of(self.state.releases[one]) for one in self.state.due(now)]
+        self._followed = None  # Should it break off midway, they are made anew.
+        for change in due:
+            followed.settle(replace(change, taken_back=True))
+        try:
+            yield followed
+        except InvariantError:
+            raise
+        except ModicumError:
+            self._take_again(followed, due)
+            raise
+        self._take_again(followed, due)
+
+    def _take_again(self, followed: Followed, lent: Iterable[LossChange]) -> None:
+        for change in lent:
+            followed.settle(change)
+        self._followed = followed
+
+    def _charge_of(self, standing: Standing) -> LossChange:
+        release = self.state.open[standing.id]
+        return LossChange(release, standing.seq, standing.day)
+
+    def standing_at(self, release: str, now: str) -> Standing | None:
+        """Return where a release stands as if what has run out had expired already."""
+        standing = self.state.releases.get(release)
+        if (
+            standing is not None
+            and standing.status is ReleaseStatus.RESERVED
+            and standing.expires_at <= now
+        ):
+            return replace(standing, status=ReleaseStatus.EXPIRED, expires_at="")
+        return standing
+
+    def release_of(
+        self, standing: Standing, record: Callable[[int], Record | None]
+    ) -> RecordedRelease:
+        """Return what a release is and costs.
+
+        Args:
+            standing: Where it stands.
+            record: Reads one record of the log; asked only if the release is neither
+                open nor one of the last that came in.
+
+        Raises:
+            VerificationError: If its entry is not there, or tells of another one.
+        """
+        known = self.state.open.get(standing.id) or self._latest.get(standing.id)
+        if known is not None:
+            return known
+        seq = self.state.described_in(standing)
+        found = record(seq)
+        body = None if found is None else event_of(found, seq).body
+        if (
+            not isinstance(body, ReleaseReserved | PastRecorded | PastRedescribed)
+            or body.release.id != standing.id
+            or body.release.content != standing.content
+        ):
+            raise ChainBreakError(seq, "it is not what was read before")
+        return body.release
+
+    def denied_before(self, denial: Event, read: Reader) -> int | None:
+        """Return the entry that tells of a denial already; None if none does.
+
+        Args:
+            denial: The denial, as it would be added at the head.
+            read: Reads the log; asked at most once.
+        """
+        return self._denials.same(denial, self.state.seq, read)
+
+    def _remember(self, release: RecordedRelease) -> None:
+        """Keep a release for a while: who tries again mostly does so soon."""
+        self._latest[release.id] = release
+        if len(self._latest) > LATEST_MAX:
+            self._latest.popitem(last=False)
+
+
+def is_entry(record: Record | None, head: str) -> bool:
+    """Return whether a record is the one with a hash, by its contents too."""
+    return record is not None and record.hash == head and digest(record.payload) == head
+
+
+def _sealed(event: Event, state: State) -> Record:
+    """Return an event as it is stored, once it is seen that it can be read again.
+
+    One that nobody can read would take all that follows it along. Steps of releases
+    are many, and hold nothing but what was read and priced before.
+    """
+    try:
+        record = seal(event, state.seq + 1, state.head)
+        if (
+            isinstance(event.body, _READ_BEFORE)
+            or event_of(record, record.seq) == event
+        ):
+            return record
+    except (VerificationError, ValueError, TypeError):
+        pass
+    raise InputError(
+        Problem(
+            Code.NOT_TEXT,
+            "something of this cannot be written to a ledger, such as a number below 0",
+            notes=("nothing was written",),
+            help="say it in other numbers, and in texts without halves of characters",
+        )
+    )
+
+
+class Entry:
+    """What one turn adds to the log: folded at once, stored together at the end.
+
+    Args:
+        book: The book, read up to the head.
+        turn: The right to append.
+        now: The time of everything that is added.
+        actor: Who asks.
+    """
+
+    def __init__(self, book: Book, turn: Turn, now: str, actor: str) -> None:
+        self.book = book
+        self.now = now
+        self.actor = actor
+        #: The last entry before this turn: its number, and its hash.
+        self.begun_at = book.state.seq, book.state.head
+        #: Whether something was folded that will not be stored.
+        self.withdrawn = False
+        self._turn = turn
+        self._records: list[Record] = []
+        self._kept: list[KeptAnswer] = []
+
+    @property
+    def added(self) -> int:
+        """How many events were added."""
+        return len(self._records)
+
+    @property
+    def book_is_ahead(self) -> bool:
+        """Whether the book holds what is not stored, or not stored yet."""
+        return self.withdrawn or bool(self._records)
+
+    @property
+    def day(self) -> int:
+        """The day of everything that is added, as an ordinal."""
+        return day_of(self.now)
+
+    def add(self, body: Body) -> None:
+        """Add an event.
+
+        Raises:
+            InputError: If it holds something that no log can hold; nothing changes.
+        """
+        state = self.book.state
+        event = Event(self.now, self.actor, body)
+        record = _sealed(event, state)
+        self.book.apply(event, record)
+        self._records.append(record)
+
+    def deny(self, body: ReleaseDenied) -> int | None:
+        """Add a denial, unless the log tells of it already.
+
+        Returns:
+            The number of the entry that does; None if it was added.
+        """
+        denial = Event(self.now, self.actor, body)
+        before = self.book.denied_before(denial, self.read)
+        if before is None:
+            self.add(body)
+        return before
+
+    def read(self, after: int) -> Iterator[Record]:
+        """Yield the records after a number, with those that were added just now."""
+        yield from self._turn.read(after)
+        yield from (one for one in self._records if one.seq > after)
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number; None if there is none."""
+        own = [one for one in self._records if one.seq == seq]
+        return own[0] if own else next(iter(self._turn.read(seq - 1)), None)
+
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        """Return the answers that were kept for some keys in earlier turns, by key."""
+        return self._turn.answered(keys)
+
+    def keep(self, answer: KeptAnswer) -> None:
+        """Keep an answer with what is added: both are stored, or neither."""
+        self._kept.append(answer)
+
+    def followed(self, compiled: CompiledPolicy) -> Followed:
+        """Return what each rule of a policy has been charged; do not change it."""
+        return self.book.followed(compiled, self.read)
+
+    def activate(self, compiled: CompiledPolicy) -> None:
+        """Make a policy the active one if the ledger has none yet.
+
+        Raises:
+            StaleError: If another policy is active.
+        """
+        if self.book.state.policy is None:
+            policy = compiled.policy
+            self.add(PolicyActivated(policy.digest, policy.name, policy.text))
+        elif not self.book.is_active(compiled):
+            raise stale(compiled, self.book.state)
+
+    def withdraw_activation(self) -> None:
+        """Store nothing if a policy was activated and nothing came under it.
+
+        A ledger is begun by what is written to it, not by a mistake.
+        """
+        if self.book.state.seq == len(self._records) == 1:
+            self._records.clear()
+            self._kept.clear()
+            self.withdrawn = True
+
+    def expire_due(self) -> None:
+        """Take back the reservations that have run out."""
+        for identifier in self.book.state.due(self.now):
+            self.add(ReleaseExpired(identifier))
+
+    def commit(self) -> None:
+        """Hand everything that was added to the store."""
+        if self._records:
+            self._turn.append(self._records)
+        if self._kept:
+            first = date.fromordinal(self.day - ANSWER_DAYS)
+            self._turn.keep(self._kept, forget_before=first.isoformat())
+
+
+def stale(given: CompiledPolicy, state: State) -> StaleError:
+    """Return the error for a policy that is not the ledger's active one."""
+    active = state.policy
+    name, digest = (active.name, active.digest) if active else ("none", "-")
+    return StaleError(
+        Problem(
+            Code.POLICY_STALE,
+            f"the ledger's active policy is `{name}` ({digest[:12]}), not"
+            f" `{given.policy.name}` ({given.policy.digest[:12]})",
+            notes=("a release is reserved only under the active policy",),
+            help="leave out  --policy  to use the active one; `check` may use any",
+        )
+    )

@@ -1,0 +1,187 @@
+"""What one cell of a rule was charged, and the releases that take most of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modicum.accounting import INFINITE
+from modicum.api.local.alternatives.trials import Look
+from modicum.api.local.explanation.budget_fit import largest_rho
+from modicum.api.local.explanation.charges import (
+    cells_of,
+    fullest,
+    spent_in,
+    standing_of,
+)
+from modicum.api.local.explanation.contributions import (
+    Contributor,
+    decisive,
+    shares,
+    spenders_view,
+    undated_text,
+)
+from modicum.api.local.explanation.denial_text import amount, ordered
+from modicum.api.schema.ledger import Head
+from modicum.api.schema.policy import RuleBalance
+from modicum.core.document import from_python
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.fields import Fields
+from modicum.core.reader import Problems
+from modicum.ledger import RuleLoss
+from modicum.ledger.decision.amounts import Amounts, amounts
+from modicum.policy import CompiledPolicy, Rule
+from modicum.policy.rule_lookup import find_rules
+from modicum.policy.rules import Stage
+from modicum.release import EVERYTHING, Part
+from modicum.release.read_part import read_part
+
+
+@dataclass(frozen=True, slots=True)
+class CellBalance:
+    """What a cell of a rule was charged, and by whom.
+
+    Attributes:
+        loss: What the rule was charged there, and what it admits.
+        cells: How many cells lie in the part that was asked for; this is the fullest.
+        rho_left: How much rho of Gaussian noise the cell still admits, in ledger
+            units; None if nothing is enforced.
+        coordinate: What its spenders are measured by.
+        spenders: The releases that were charged there, the largest first.
+        nearby: What it was charged on that coordinate, in ledger units, for releases
+            about others, where segments are too many to be told apart.
+        seq: The number of the ledger entry that it was found on.
+        head: The hash of that entry.
+    """
+
+    loss: RuleLoss
+    cells: int
+    rho_left: int | None
+    coordinate: int
+    spenders: tuple[Contributor, ...]
+    nearby: int
+    seq: int
+    head: str
+
+    @property
+    def spent(self) -> Amounts:
+        """What was charged, on the filter's own scale: `together` and `limit`."""
+        return amounts(self.loss)
+
+    @property
+    def cause(self) -> str:
+        """Why it is over, if that is because `periods` are missing; else empty."""
+        return "" if self.loss.allowed else undated_text(self.spenders, 0)
+
+    def view(self, most: int) -> RuleBalance:
+        """Return the same, as answers show it.
+
+        Args:
+            most: How many spenders to name.
+        """
+        found = self.spent
+        spent, limit = ordered(found.together, found.limit, found.scale)
+        rho = self.rho_left
+        return RuleBalance(
+            rule=self.loss.rule.id,
+            unit=self.loss.rule.unit,
+            cell=self.loss.cell or None,
+            cells=self.cells,
+            allowed=self.loss.allowed,
+            cause=self.cause or None,
+            measure=found.measure,
+            spent=spent,
+            limit=limit,
+            rho_left=None if rho is None else amount(rho),
+            releases=len(self.spenders),
+            spenders=spenders_view(self.spenders[:most], self.coordinate),
+            nearby=amount(self.nearby),
+            ledger=Head(seq=self.seq, head=self.head),
+        )
+
+
+def cell_balance(look: Look, rule: Rule, part: Part = EVERYTHING) -> CellBalance:
+    """Return what the fullest cell of a rule within a part was charged, and by whom.
+
+    Args:
+        look: The ledger.
+        rule: A rule over history of its policy.
+        part: Where to look; by default everywhere.
+    """
+    compiled = look.balances.compiled
+    cells = cells_of(look.balances, rule, part, look.day)
+    cell = fullest(cells, compiled)
+    loss = standing_of(cell, compiled)
+    spent = spent_in(cell, look.brought, compiled)
+    coordinate = decisive(loss)
+    found = shares(spent, coordinate)
+    known, whole = sum(one.units for one in found), cell.total.units(coordinate)
+    return CellBalance(
+        loss=loss,
+        cells=len(cells),
+        rho_left=largest_rho(loss.own_filter, cell.total),
+        coordinate=coordinate,
+        spenders=found,
+        nearby=0 if whole >= INFINITE else whole - known,
+        seq=look.seq,
+        head=look.head,
+    )
+
+
+def rule_named(compiled: CompiledPolicy, named: str) -> Rule:
+    """Return the rule over history that a name means.
+
+    Args:
+        compiled: The policy.
+        named: The id of a rule, or a scope that has one context only.
+
+    Raises:
+        InputError: If there is none, or the name means several.
+    """
+    places = find_rules(compiled, named)
+    over_history = [one.number for one in places if one.stage is Stage.HISTORY]
+    if not over_history:
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_CHOICE,
+                f"the rule {named} looks at each release alone: nothing adds up in it",
+            )
+        )
+    rules = [compiled.rules[number] for number in over_history]
+    if len(rules) > 1:
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_CHOICE,
+                f"`{named}` means {len(rules)} rules",
+                help="name one of  " + ",  ".join(rule.id for rule in rules[:20]),
+            )
+        )
+    return rules[0]
+
+
+def part_named(
+    compiled: CompiledPolicy,
+    *,
+    where: object = None,
+    periods: object = None,
+    groups: object = None,
+) -> Part:
+    """Return the part of the data that somebody names, as in a release.
+
+    Args:
+        compiled: The policy.
+        where: Values by partitioning attribute, or a list of such boxes.
+        periods: A period, a span of them, or a list.
+        groups: A user group, a span of them, or a list.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    named = {"where": where, "periods": periods, "groups": groups}
+    given = {key: value for key, value in named.items() if value is not None}
+    found = Problems()
+    fields = Fields(from_python(given), "the cell")
+    part = read_part(fields, EVERYTHING, compiled.policy.vocabulary, found)
+    with found.guard():
+        fields.finish()
+    found.raise_any()
+    return part

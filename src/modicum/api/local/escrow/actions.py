@@ -1,0 +1,347 @@
+"""What people do in the escrow: register data, ask for flows, agree, run, receive.
+
+The steps of the utility signaling protocol are these verbs. An analyst asks for queries
+(`ask_query`), owners look at that and agree (`show`, `approve`), it is run and withheld
+(`run`), its answers are asked for, agreed to and received (`ask_output`, `receive`);
+then the same for a task (`ask_task`) and its scores (`ask_signal`, `ask_raw_signal`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from modicum.api.local.balances import Entry
+from modicum.api.local.escrow.approvals import (
+    SaidToContract,
+    SaidToData,
+    say_to_contract,
+    say_to_data,
+)
+from modicum.api.local.escrow.datasets import Declared, Given, Owned, register, shred
+from modicum.api.local.escrow.disclosure import LetGo, let_go, look_for, told
+from modicum.api.local.escrow.execution import Ran
+from modicum.api.local.escrow.own_rows import own_rows
+from modicum.api.local.escrow.programs import program_of
+from modicum.api.local.escrow.proposal_actions import AskingOffice
+from modicum.api.local.escrow.review import named
+from modicum.api.local.escrow.run import run_query, run_task
+from modicum.api.local.escrow.running_blocks import run_blocks
+from modicum.api.local.governance.approvals import Word
+from modicum.api.ports.escrow import Sealed
+from modicum.core.errors import (
+    Code,
+    InputError,
+    Problem,
+)
+from modicum.escrow.programs import Program
+from modicum.ledger.log.approval_statement import Signer
+from modicum.ledger.log.contracts import Contract, QueryTerms, TaskTerms, Version
+from modicum.ledger.state.consent import Consents
+from modicum.ledger.state.datasets import DataSet
+from modicum.ledger.state.flow import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A contract as people look at it before they say something to it.
+
+    Attributes:
+        flow: The contract, and how far it has come.
+        consents: Where its owners stand.
+        program: Of a task, the program that it runs; None for others.
+    """
+
+    flow: Flow
+    consents: Consents
+    program: Program | None = None
+
+
+class EscrowOffice(AskingOffice):
+    """What somebody does in the escrow."""
+
+    # --- data ---
+
+    def register(
+        self, name: str, content: bytes, declared: Declared, owned: Owned | None = None
+    ) -> Version:
+        """Put a version of a data set into the vault, and register it.
+
+        Args:
+            name: What it is called: the name of its table.
+            content: Its rows.
+            declared: What its table is, and how its rows are written.
+            owned: Whose it is, for its first version; None for a later one.
+
+        Raises:
+            ConflictError: If the actor does not own it, or it is owned otherwise.
+            InputError: If the file does not declare it, its rows cannot be opened or
+                are not as declared, or it is new and nobody owns it.
+            UnavailableError: If it cannot be stored.
+            UsageError: If there is no ledger with a policy, no vault, or no engine.
+        """
+        given = Given(name, content, declared, owned)
+        return register(self._ledger, self._tools, given, self._actor)
+
+    def shred(self, version: Version, *, reason: str) -> None:
+        """Destroy a version, and whatever was computed of it and is withheld.
+
+        First the ledger says so, and nothing flows from it any more; then the keys are
+        destroyed. If that fails, shred it again.
+
+        Args:
+            version: The version.
+            reason: Why, for the record; 1 to 2000 characters.
+
+        Raises:
+            ConflictError: If the actor does not own it.
+            InputError: If there is none, or no reason.
+            UnavailableError: If a key cannot be destroyed.
+            UsageError: If there is no ledger, or no vault.
+        """
+        shred(self._ledger, self._tools.equipment.vault, version, reason)
+
+    def data(self) -> Mapping[str, DataSet]:
+        """Return the data sets that are registered, by name. Writes nothing.
+
+        Raises:
+            UsageError: If there is no ledger.
+        """
+        return dict(self._look().data)
+
+    # --- looking ---
+
+    def contracts(self) -> tuple[Flow, ...]:
+        """Return all contracts, oldest first. Writes nothing.
+
+        Raises:
+            UsageError: If there is no ledger.
+        """
+        return tuple(replace(one) for one in self._look().flows.values())
+
+    def show(self, name: str) -> Shown:
+        """Return a contract as people look at it. Writes nothing.
+
+        Args:
+            name: What it is called.
+
+        Raises:
+            InputError: If there is none.
+            VerificationError: If the code of its program is not the one it names.
+            UsageError: If there is no ledger.
+        """
+        book, _, _ = self._ledger.look()
+        state = book.state
+        flow = named(state.escrow, name)
+        said = state.approvals.get(("contract", flow.contract.digest), ())
+        consents = state.escrow.consents(flow, said)
+        terms, program = flow.contract.terms, None
+        if isinstance(terms, TaskTerms) and self._given is not None:
+            program = program_of(self._given.equipment.vault, terms.program)
+        return Shown(replace(flow), consents, program)
+
+    def own_rows(
+        self, versions: Iterable[Version]
+    ) -> AbstractContextManager[Mapping[str, object]]:
+        """Return rows by data set, while it is open, to an owner of all of them.
+
+        They are in memory only. Writes nothing.
+
+        Args:
+            versions: The versions of the data sets.
+
+        Raises:
+            ConflictError: If the actor does not own one of them, or it was shredded.
+            InputError: If there is no such version.
+            UnavailableError: If a key cannot be had.
+            UsageError: If there is no ledger, or no vault.
+            VerificationError: If something is not what was put in.
+        """
+        return own_rows(self._ledger, self._tools.equipment, self._actor, versions)
+
+    # --- agreeing ---
+
+    def approve(
+        self,
+        name: str,
+        *,
+        reason: str,
+        head: str | None = None,
+        content: str | None = None,
+        key: Signer | None = None,
+    ) -> SaidToContract:
+        """Agree to a contract, as an owner of its data.
+
+        Args:
+            name: What it is called.
+            reason: Why, for the record; 1 to 2000 characters.
+            head: The hash of the last entry that the actor has looked at, or at least
+                its first 12 characters; None for whichever is last.
+            content: The digest of the contract that the actor has looked at; None for
+                whichever it has.
+            key: What signs it; None for nobody.
+
+        Raises:
+            ApprovalError: If it is not signed as their data set asks.
+            ConflictError: If they own none of its data, or it is over.
+            InputError: If there is no such contract, or no reason.
+            StaleError: If something came in since `head`, or it has other contents.
+            UsageError: If there is no ledger with a policy.
+        """
+        return self._say(name, Word(True, reason, head, key, content))  # noqa: FBT003
+
+    def reject(
+        self,
+        name: str,
+        *,
+        reason: str,
+        content: str | None = None,
+        key: Signer | None = None,
+    ) -> SaidToContract:
+        """Refuse a contract, or take an agreement back. It blocks until taken back.
+
+        Args:
+            name: What it is called.
+            reason: As for `approve`.
+            content: As for `approve`.
+            key: As for `approve`; a refusal counts without, too.
+
+        Raises:
+            ConflictError: If they own none of its data.
+            InputError: As for `approve`.
+            StaleError: If it has other contents.
+            UsageError: As for `approve`.
+        """
+        return self._say(name, Word(False, reason, None, key, content))  # noqa: FBT003
+
+    def approve_data(
+        self,
+        version: Version,
+        *,
+        reason: str,
+        head: str | None = None,
+        content: str | None = None,
+        key: Signer | None = None,
+    ) -> SaidToData:
+        """Agree to a version that replaces the rows of a data set, as an owner.
+
+        Args:
+            version: The version.
+            reason: As for `approve`.
+            head: As for `approve`.
+            content: The digest of the version that the actor has looked at; None for
+                whichever it has.
+            key: As for `approve`.
+
+        Raises:
+            ApprovalError: If it is not signed as the data set asks.
+            ConflictError: If they do not own it, or it does not wait for its owners.
+            InputError: If there is no such version, or no reason.
+            StaleError: As for `approve`.
+            UsageError: As for `approve`.
+        """
+        word = Word(True, reason, head, key, content)  # noqa: FBT003
+        return self._ledger.turn(lambda entry: say_to_data(entry, version, word))
+
+    def reject_data(
+        self,
+        version: Version,
+        *,
+        reason: str,
+        content: str | None = None,
+        key: Signer | None = None,
+    ) -> SaidToData:
+        """Refuse a version that waits. It blocks until taken back.
+
+        Args:
+            version: The version.
+            reason: As for `approve`.
+            content: As for `approve_data`.
+            key: As for `reject`.
+
+        Raises:
+            ConflictError: If they do not own it, or it does not wait for its owners.
+            InputError: As for `approve_data`.
+            StaleError: If it has other contents.
+            UsageError: As for `approve`.
+        """
+        word = Word(False, reason, None, key, content)  # noqa: FBT003
+        return self._ledger.turn(lambda entry: say_to_data(entry, version, word))
+
+    # --- flowing ---
+
+    def run(self, name: str) -> Ran:
+        """Run what a contract permits; what it computes is withheld.
+
+        Args:
+            name: What the contract is called.
+
+        Raises:
+            ApprovalError: If people must agree to a release first.
+            ConflictError: If the contract does not permit it now.
+            InputError: If there is none, or it lets something go.
+            StaleError: If its queries were priced under another policy.
+            UnavailableError: If its sandbox is not there, and nothing ran; or it ended
+                without results, and the use is counted.
+            UsageError: If there is no ledger, or no vault.
+        """
+        contract, query = self._ledger.turn(lambda entry: _to_run(entry, name))
+        if isinstance(contract.terms, QueryTerms):
+            return run_query(self._ledger, self._tools, contract)
+        if isinstance(contract.terms, TaskTerms) and query is not None:
+            if contract.terms.blocks:
+                return run_blocks(self._ledger, self._tools, contract, query)
+            return run_task(self._ledger, self._tools, contract, query)
+        raise InputError(
+            Problem(
+                Code.CONTRACT_REFUSED,
+                f"nothing runs under the contract `{name}`: it lets something go",
+                help=f"receive it:  modicum escrow receive {name}",
+            )
+        )
+
+    def receive(self, name: str) -> LetGo:
+        """Return what a contract lets go, to one of its recipients: the actor.
+
+        Args:
+            name: What the contract is called.
+
+        Raises:
+            ConflictError: If the contract does not permit it now.
+            InputError: If there is none.
+            UnavailableError: If it cannot be read; nothing went out then.
+            UsageError: If there is no ledger, or no vault.
+            VerificationError: If it is not what was withheld.
+        """
+        vault = self._tools.equipment.vault
+
+        def look(entry: Entry) -> tuple[Flow, Flow, Sealed]:
+            flow = named(entry.book.state.escrow, name)
+            parent, sealed = look_for(entry, flow)
+            return replace(flow), replace(parent), sealed
+
+        flow, parent, sealed = self._ledger.turn(look)
+        found = told(vault, flow, parent, sealed)
+        self._ledger.turn(lambda entry: let_go(entry, flow, parent))
+        return found
+
+    # --- inside ---
+
+    def _say(self, name: str, word: Word) -> SaidToContract:
+        return self._ledger.turn(
+            lambda entry: say_to_contract(
+                entry, named(entry.book.state.escrow, name), word
+            )
+        )
+
+
+def _to_run(entry: Entry, name: str) -> tuple[Contract, Flow | None]:
+    """Return a contract and what it follows from, as the turn's own book has them.
+
+    What is looked at beside a turn may come from a snapshot, which nobody vouches for.
+    """
+    escrow = entry.book.state.escrow
+    contract = named(escrow, name).contract
+    parent = escrow.flow(contract.parent) if contract.parent else None
+    return contract, None if parent is None else replace(parent)

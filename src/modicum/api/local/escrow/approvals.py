@@ -1,0 +1,191 @@
+"""What owners say to contracts and versions: looked at in the turn, and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from modicum.api.local.balances import Entry
+from modicum.api.local.governance.approvals import Word, looked_at, refuse_content
+from modicum.api.local.governance.governance import active_policy, reason_text
+from modicum.core.errors import ApprovalError, Code, Problem
+from modicum.ledger.log.approval_statement import is_genuine, signed
+from modicum.ledger.log.contracts import Version
+from modicum.ledger.log.events import ApprovalGiven
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.consent import Consent, Consents
+from modicum.ledger.state.datasets import OWNER, version_of
+from modicum.ledger.state.flow import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class SaidToContract:
+    """What an owner said to a contract, and where it stands after that.
+
+    Attributes:
+        flow: The contract.
+        by: Who.
+        approves: Whether they agree.
+        consents: Where the owners stand.
+        seq: The number of the entry.
+        repeated: Whether it is what they said last, so that nothing was added.
+        key: The public key that signed it, in hexadecimal; empty if nobody signed.
+    """
+
+    flow: Flow
+    by: str
+    approves: bool
+    consents: Consents
+    seq: int
+    repeated: bool = False
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidToData:
+    """What an owner said to a version of their data, and where it stands after that.
+
+    Attributes:
+        version: The version.
+        content: The SHA-256 of what they spoke of.
+        by: Who.
+        approves: Whether they agree.
+        consent: Where the owners stand.
+        seq: The number of the entry.
+        repeated: Whether it is what they said last, so that nothing was added.
+        key: The public key that signed it, in hexadecimal; empty if nobody signed.
+    """
+
+    version: Version
+    content: str
+    by: str
+    approves: bool
+    consent: Consent
+    seq: int
+    repeated: bool = False
+    key: str = ""
+
+
+def say_to_data(entry: Entry, version: Version, word: Word) -> SaidToData:
+    """Record what an owner says to a version, unless it is what they said last.
+
+    Args:
+        entry: The turn; its actor speaks.
+        version: The version.
+        word: What they say.
+
+    Raises:
+        ApprovalError: If it is not signed as their data set asks.
+        ConflictError: If they do not own it, or it does not wait for its owners.
+        InputError: If there is no such version, or no reason.
+        StaleError: If something came in since they looked, or it has other contents.
+        UsageError: If the ledger has no policy.
+    """
+    data = entry.book.state.escrow.data
+    content = version_of(data, version).content(version)
+    called = f"version {version.number} of `{version.id}`"
+    seq, repeated, key = _say(
+        entry, ("data", version.id, content), called, [version.id], word
+    )
+    said = entry.book.state.approvals.get(("data", content), ())
+    consent = data[version.id].consent(version, said)
+    return SaidToData(
+        version, content, entry.actor, word.approves, consent, seq, repeated, key
+    )
+
+
+def say_to_contract(entry: Entry, flow: Flow, word: Word) -> SaidToContract:
+    """Record what an owner says to a contract, unless it is what they said last.
+
+    Args:
+        entry: The turn; its actor speaks.
+        flow: The contract.
+        word: What they say.
+
+    Raises:
+        ApprovalError: If it is not signed as their data set asks.
+        ConflictError: If they own none of its data, or agree to what is over.
+        InputError: If no reason is given.
+        StaleError: If something came in since they looked, or it has other contents.
+        UsageError: If the ledger has no policy.
+    """
+    contract, state = flow.contract, entry.book.state
+    seq, repeated, key = _say(
+        entry,
+        ("contract", contract.id, contract.digest),
+        f"contract `{contract.id}`",
+        contract.data_sets,
+        word,
+    )
+    said = state.approvals.get(("contract", contract.digest), ())
+    consents = state.escrow.consents(flow, said)
+    return SaidToContract(
+        flow, entry.actor, word.approves, consents, seq, repeated, key
+    )
+
+
+def _say(
+    entry: Entry,
+    about: tuple[Literal["contract", "data"], str, str],
+    called: str,
+    data_sets: Iterable[str],
+    word: Word,
+) -> tuple[int, bool, str]:
+    """Record a word; return its entry, whether it stood there, and the key."""
+    refuse_content(called, about[2], word.content)
+    body = ApprovalGiven(
+        *about,
+        word.approves,
+        (OWNER,),
+        reason_text(word.reason, "approving or rejecting"),
+        looked_at(word, entry.book.state),
+    )
+    body = _signed(body, entry, data_sets, word)
+    before = _said_before(entry, body)
+    if before is None:
+        entry.add(body)
+    seq = entry.book.state.seq if before is None else before.seq
+    return seq, before is not None, body.key
+
+
+def _signed(
+    body: ApprovalGiven, entry: Entry, data_sets: Iterable[str], word: Word
+) -> ApprovalGiven:
+    data = entry.book.state.escrow.data
+    pinned = {
+        key
+        for name in data_sets
+        for key in data[name].ownership.owners.get(entry.actor, ())
+    }
+    key = None if word.key is None else word.key.public.hex()
+    if word.approves and pinned and key not in pinned:
+        how = "with another key" if key else "without a signature"
+        raise _badly_signed(
+            f"`{entry.actor}` cannot approve {how}",
+            "the data was registered with the keys that count for them",
+        )
+    if word.key is None:
+        return body
+    policy = active_policy(entry.book).policy.digest
+    own = signed(body, by=entry.actor, policy=policy, signer=word.key)
+    if not is_genuine(own, entry.actor, policy):
+        raise _badly_signed(
+            f"the signature of `{entry.actor}` is not of what they say",
+            "it is made of all that is said, the head and the active policy",
+        )
+    return own
+
+
+def _badly_signed(message: str, note: str) -> ApprovalError:
+    return ApprovalError(
+        Problem(Code.NOT_SIGNED, message, notes=(note,), help="sign with  --key FILE")
+    )
+
+
+def _said_before(entry: Entry, body: ApprovalGiven) -> Agreement | None:
+    """Return somebody's last word if it is the same; else None."""
+    said = entry.book.state.approvals.get((body.subject, body.content), ())
+    last = next((one for one in reversed(said) if one.by == entry.actor), None)
+    same = last is not None and (last.approves, last.key) == (body.approves, body.key)
+    return last if same else None

@@ -1,0 +1,128 @@
+"""Scores of blocks of people as contracts have them: asked for, and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from modicum.api.local.escrow.declared_tables import read_query, tables_of
+from modicum.api.local.escrow.programs import range_of
+from modicum.api.local.evaluation import price_release
+from modicum.core.errors import Code, InputError, Problem, StaleError
+from modicum.escrow.block_release import BlockScore, Scored, block_score, read_blocks
+from modicum.escrow.blocks import ByBlocks
+from modicum.escrow.programs import Program
+from modicum.ledger.log.contracts import Charge, Contract, QueryTerms, TaskTerms
+from modicum.ledger.state.datasets import DataSet
+from modicum.policy import CompiledPolicy
+
+
+def score_of_blocks(
+    scored: Scored, blocks: ByBlocks, compiled: CompiledPolicy
+) -> tuple[BlockScore, Charge]:
+    """Return what a score of blocks costs, and what its contract charges.
+
+    Args:
+        scored: What is scored.
+        blocks: How.
+        compiled: The policy.
+
+    Raises:
+        InputError: If the queries cannot be divided by the unit, or no loss is proven
+            for some unit of the policy.
+    """
+    vocabulary = compiled.policy.vocabulary
+    score = block_score(scored, blocks, vocabulary)
+    # What is agreed to is this text: it must say all, and nothing else.
+    if read_blocks(score.text, vocabulary) != (scored.release, score.blocks):
+        raise _otherwise(scored.release)
+    recorded = price_release(score.described, compiled)
+    return score, Charge(recorded.id, recorded.content, score.text)
+
+
+def scored_of(
+    release: str,
+    program: str,
+    query: Contract,
+    data: Mapping[str, DataSet],
+    compiled: CompiledPolicy,
+) -> Scored:
+    """Return what is scored, its queries read under a policy.
+
+    Args:
+        release: The id of the release.
+        program: The program, as its contract names it.
+        query: The contract whose exact answers are scored.
+        data: The data sets.
+        compiled: The policy.
+
+    Raises:
+        InputError: If a query cannot be read any more.
+    """
+    terms = query.terms
+    assert isinstance(terms, QueryTerms)  # A task follows from nothing else.
+    tables = tables_of(data, query.data.values(), compiled)
+    queries = [read_query(one.text, tables, compiled) for one in terms.charges]
+    return Scored(release, queries, program, range_of(program))
+
+
+def read_again(
+    contract: Contract,
+    query: Contract,
+    data: Mapping[str, DataSet],
+    compiled: CompiledPolicy,
+) -> BlockScore:
+    """Return a score of blocks that means what it did when people agreed to it.
+
+    Args:
+        contract: The contract of the task.
+        query: The contract whose exact answers are scored.
+        data: The data sets.
+        compiled: The active policy.
+
+    Raises:
+        InputError: If it cannot be read or priced any more.
+        StaleError: If it means something else.
+    """
+    terms = contract.terms
+    assert isinstance(terms, TaskTerms)
+    if len(terms.charges) != 1:
+        raise _otherwise(contract.id)
+    (charge,) = terms.charges
+    release, blocks = read_blocks(charge.text, compiled.policy.vocabulary)
+    scored = scored_of(release, terms.program, query, data, compiled)
+    score, now = score_of_blocks(scored, blocks, compiled)
+    if now != charge or blocks.number != terms.blocks:
+        raise _otherwise(release)
+    return score
+
+
+def refuse_unfit(program: Program) -> None:
+    """Refuse a program that no block could be scored by, before anything is spent.
+
+    Args:
+        program: The program.
+
+    Raises:
+        InputError: If it holds exact answers against private ones.
+    """
+    if program.compares:
+        raise _unfit(
+            "a program that compares cannot be scored by blocks: the private answers"
+            " are about everybody, and those that it is given about one block",
+            "let it score answers by themselves",
+        )
+
+
+def _unfit(why: str, remedy: str) -> InputError:
+    return InputError(Problem(Code.DOES_NOT_FIT, why, help=remedy))
+
+
+def _otherwise(release: str) -> StaleError:
+    return StaleError(
+        Problem(
+            Code.POLICY_STALE,
+            f"the score `{release}` means something else under the active policy than"
+            " when people agreed to it",
+            help="propose it again, under another id",
+        )
+    )

@@ -1,0 +1,209 @@
+"""What the ledger says of data sets, as queries need it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from modicum.api.local.evaluation import price_release
+from modicum.core.document import Entries, Node, Scalar, from_python
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.yaml_reader import read_document
+from modicum.ledger.log.contracts import Charge, Version
+from modicum.ledger.state.datasets import DataSet, version_of
+from modicum.policy import CompiledPolicy
+from modicum.query.query_file import QueryFile, read_query_file
+from modicum.query.table_format import FORMAT, read_tables, tables_with
+from modicum.query.tables import Table, Tables
+from modicum.release.vocabulary import Vocabulary
+
+
+def declared_table(text: str, name: str, compiled: CompiledPolicy) -> Table:
+    """Return what a tables file says of the table of a data set.
+
+    Args:
+        text: The file; other tables in it are looked at as well.
+        name: The data set, which is called as its table is.
+        compiled: The active policy.
+
+    Raises:
+        InputError: With every mistake in it.
+    """
+    tables = read_tables(_read(text, name), compiled.policy.vocabulary)
+    _declaration(text, name)
+    return tables.by_name[name]
+
+
+def tables_of(
+    data: Mapping[str, DataSet], versions: Iterable[Version], compiled: CompiledPolicy
+) -> Tables:
+    """Return what is declared about versions of data sets.
+
+    Args:
+        data: The data sets.
+        versions: The versions.
+        compiled: The policy whose words are used.
+
+    Raises:
+        InputError: If there is no such version, or the policy has other words.
+    """
+    found = dict[str, Table]()
+    for one in versions:
+        table = _table_of(data, one, compiled)
+        if isinstance(table, InputError):
+            raise InputError(*table.problems)
+        found[one.id] = table
+    return tables_with(found, compiled.policy.vocabulary)
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest versions of data sets, and what is declared about them.
+
+    Attributes:
+        versions: The versions, by data set.
+        tables: The tables of those that the policy still has the words for.
+        stale: Why the others cannot be read, by data set.
+    """
+
+    versions: Mapping[str, Version]
+    tables: Tables
+    stale: Mapping[str, InputError]
+
+    def read(self, text: str, compiled: CompiledPolicy) -> QueryFile:
+        """Return a query of them as mechanisms under a policy. Reads no table.
+
+        Args:
+            text: A query file; the tables that it reads are those of the escrow.
+            compiled: The policy.
+
+        Raises:
+            InputError: With every mistake in it, and why what it names cannot be read.
+        """
+        try:
+            return read_query(text, self.tables, compiled)
+        except InputError as error:
+            problems = list(error.problems)
+            for name, why in self.stale.items():
+                if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
+                    problems += why.problems
+            raise InputError(*problems) from None
+
+
+def newest_of(
+    data: Mapping[str, DataSet],
+    compiled: CompiledPolicy,
+    among: Collection[str] | None = None,
+) -> Newest:
+    """Return the newest version of each data set, but for those that were shredded.
+
+    Data sets that the policy has other words for keep nobody from asking the rest.
+
+    Args:
+        data: The data sets.
+        compiled: The policy whose words are used.
+        among: The data sets that whoever asks knows of; None for all.
+    """
+    versions = {
+        name: Version(name, one.newest)
+        for name, one in data.items()
+        if not one.versions[one.newest].shredded and (among is None or name in among)
+    }
+    found, stale = dict[str, Table](), dict[str, InputError]()
+    taken = set[str]()
+    for name, one in versions.items():
+        if name.lower() in taken:
+            continue  # Queries know no capitals: the first has the name.
+        taken.add(name.lower())
+        table = _table_of(data, one, compiled)
+        if isinstance(table, InputError):
+            stale[name] = table
+        else:
+            found[name] = table
+    return Newest(versions, tables_with(found, compiled.policy.vocabulary), stale)
+
+
+def read_query(text: str, tables: Tables, compiled: CompiledPolicy) -> QueryFile:
+    """Return a query as mechanisms under a policy. Reads no table.
+
+    Args:
+        text: A query file; the tables that it reads are those of the escrow.
+        tables: What is declared about them.
+        compiled: The policy.
+
+    Raises:
+        InputError: With every mistake in it.
+    """
+    node = read_document(text.encode("utf-8"), "the query")
+    policy = compiled.policy
+    return read_query_file(node, tables, policy.vocabulary, policy.digest)
+
+
+def charge_of(text: str, query: QueryFile, compiled: CompiledPolicy) -> Charge:
+    """Return what a query charges.
+
+    Args:
+        text: The query file.
+        query: The query that was read of it.
+        compiled: The policy.
+
+    Raises:
+        InputError: If it cannot be priced.
+    """
+    recorded = price_release(query.described, compiled)
+    return Charge(recorded.id, recorded.content, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of a policy, which its digest tells from those of others."""
+
+    policy: str
+    vocabulary: Vocabulary = field(compare=False)
+
+
+def _table_of(
+    data: Mapping[str, DataSet], version: Version, compiled: CompiledPolicy
+) -> Table | InputError:
+    """Return what is declared about a version, or why that cannot be read."""
+    words = _Words(compiled.policy.digest, compiled.policy.vocabulary)
+    return _table(version_of(data, version).table, version.id, words)
+
+
+# It is read again for each query, in the turn of the ledger, and never changes.
+@lru_cache(maxsize=4096)
+def _table(text: str, name: str, words: _Words) -> Table | InputError:
+    whole = from_python({"modicum": FORMAT, "tables": {}})
+    assert isinstance(whole, Entries)
+    format_, (key, _) = whole.entries
+    try:
+        declaration = _declaration(text, name)
+        node = Entries((format_, (key, Entries((declaration,), None))), None)
+        return read_tables(node, words.vocabulary).by_name[name]
+    except InputError as error:
+        return InputError(*error.problems)  # It is kept: without what it was read of.
+
+
+def _read(text: str, name: str) -> Node:
+    return read_document(text.encode("utf-8"), f"the table of {name}")
+
+
+def _declaration(text: str, name: str) -> tuple[Scalar, Node]:
+    node = _read(text, name)
+    listed = [
+        value
+        for key, value in (node.entries if isinstance(node, Entries) else ())
+        if key.text == "tables" and isinstance(value, Entries)
+    ]
+    for key, value in listed[0].entries if listed else ():
+        if key.text == name:
+            return key, value
+    raise InputError(
+        Problem(
+            Code.UNKNOWN_NAME,
+            f"the tables file declares no table `{name}`",
+            help="a data set is called as its table is",
+        )
+    )

@@ -1,0 +1,169 @@
+"""Letting go of what a contract permits: answers, and scores.
+
+What goes out stands in the ledger before it does. A score on exact answers stands
+there as a disclosure outside differential privacy, too, in the same turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from modicum.api.local.balances import Entry
+from modicum.api.local.escrow.proposal import scores_of
+from modicum.api.local.escrow.run import where_is
+from modicum.api.local.governance.governance import active_policy
+from modicum.api.ports.escrow import Sealed, Vault
+from modicum.api.ports.results import answers_from_bytes, score_from_bytes
+from modicum.api.schema import escrow as schema
+from modicum.escrow.signals import bin_of, score_text
+from modicum.ledger import event_of
+from modicum.ledger.log.contracts import (
+    OutputTerms,
+    QueryTerms,
+    RawSignalTerms,
+    SignalTerms,
+    TaskTerms,
+)
+from modicum.ledger.log.escrow_events import FlowReleased
+from modicum.ledger.log.events import DisclosureRecorded, ReleasePosted
+from modicum.ledger.state.escrow import not_permitted
+from modicum.ledger.state.flow import Flow, disclosed, disclosure_of, in_general
+from modicum.ledger.state.lifecycle import ReleaseStatus
+from modicum.release import EVERYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """What went out under a contract.
+
+    Attributes:
+        contract: What the contract is called.
+        flow: What kind of flow it is: `output`, `signal` or `raw-signal`.
+        private: Whether it is differentially private; a raw signal is not.
+        answers: Of an output, by release, the documented JSON form of its answers.
+        score: Of a signal, the score as a decimal text; None if there is none, or a
+            bin is told instead.
+        bin: Of a raw signal in bins, the ends of the bin that the score lies in.
+    """
+
+    contract: str
+    flow: str
+    private: bool
+    answers: Mapping[str, Mapping[str, Any]] | None = None
+    score: str | None = None
+    bin: Mapping[str, str] | None = None
+
+    @property
+    def view(self) -> schema.Disclosed:
+        """The same, as answers show it."""
+        return schema.Disclosed(
+            contract=self.contract,
+            flow=cast("Literal['output', 'signal', 'raw-signal']", self.flow),
+            differentially_private=self.private,
+            answers=None
+            if self.answers is None
+            else {name: dict(one) for name, one in self.answers.items()},
+            score=self.score,
+            bin=None if self.bin is None else schema.Bin(**self.bin),
+        )
+
+
+def look_for(entry: Entry, flow: Flow) -> tuple[Flow, Sealed]:
+    """Return what a contract follows from, and where what it lets go lies.
+
+    Args:
+        entry: The turn; its actor wants to have it.
+        flow: The contract.
+
+    Raises:
+        ConflictError: If it does not permit this now.
+    """
+    state, contract = entry.book.state, flow.contract
+    said = state.approvals.get(("contract", contract.digest), ())
+    consent = state.escrow.consents(flow, said)
+    if not isinstance(contract.terms, OutputTerms | SignalTerms | RawSignalTerms):
+        raise not_permitted(flow, "what runs under it is withheld")
+    if entry.actor not in contract.recipients:
+        raise not_permitted(flow, f"`{entry.actor}` is not among its recipients")
+    why = in_general(flow, state.escrow.data, consent, entry.now)
+    if why:
+        raise not_permitted(flow, why)
+    parent = state.escrow.flow(contract.parent)
+    name = "exact" if isinstance(contract.terms, RawSignalTerms) else "private"
+    return parent, where_is(parent, name)
+
+
+def let_go(entry: Entry, flow: Flow, parent: Flow) -> None:
+    """Note that something goes out to whoever acts; from here on it is out.
+
+    Args:
+        entry: The turn; its actor is given it.
+        flow: The contract.
+        parent: What it follows from.
+
+    Raises:
+        ConflictError: If the contract does not permit it now.
+    """
+    state, contract = entry.book.state, flow.contract
+    if isinstance(contract.terms, RawSignalTerms):
+        identifier = disclosure_of(contract.digest)
+        if identifier not in state.disclosures:
+            entry.add(_disclosure(entry, flow))
+    entry.add(FlowReleased(contract.digest, entry.actor))
+    for name in _charged(entry, parent):
+        known = state.releases.get(name)
+        if known is not None and known.status is ReleaseStatus.STARTED:
+            entry.add(ReleasePosted(name))
+
+
+def told(vault: Vault, flow: Flow, parent: Flow, sealed: Sealed) -> LetGo:
+    """Return what goes out under a contract, as it goes out. It is not out yet.
+
+    Args:
+        vault: The vault.
+        flow: The contract.
+        parent: What it follows from.
+        sealed: Where the result lies.
+
+    Raises:
+        VerificationError: If it is not what was withheld.
+        UnavailableError: If it cannot be read.
+    """
+    contract, data = flow.contract, vault.open(sealed)
+    terms = contract.terms
+    if isinstance(terms, OutputTerms):
+        found = answers_from_bytes(data).answers
+        return LetGo(contract.id, flow.contract.flow, private=True, answers=found)
+    score, scores = score_from_bytes(data), scores_of(parent)
+    private = not isinstance(terms, RawSignalTerms)
+    if score is None or not isinstance(terms, RawSignalTerms) or not terms.bins:
+        text = None if score is None else score_text(score, scores)
+        return LetGo(contract.id, contract.flow, private, score=text)
+    found_bin = bin_of(score, scores, terms.bins)
+    return LetGo(contract.id, contract.flow, private=False, bin=found_bin.to_dict())
+
+
+def _disclosure(entry: Entry, flow: Flow) -> DisclosureRecorded:
+    contract = flow.contract
+    body = event_of(next(iter(entry.read(flow.seq - 1))), flow.seq).body
+    reason = str(getattr(body, "reason", ""))
+    vocabulary = active_policy(entry.book).policy.vocabulary
+    attributes = tuple(sorted(vocabulary.attributes))
+    identifier = disclosure_of(contract.digest)
+    return DisclosureRecorded(
+        identifier, disclosed(contract), attributes, EVERYTHING, reason, {}
+    )
+
+
+def _charged(entry: Entry, flow: Flow) -> list[str]:
+    """Return the releases that something came from, by their ids."""
+    found: list[str] = []
+    above: Flow | None = flow
+    while above is not None:
+        terms, parent = above.contract.terms, above.contract.parent
+        if isinstance(terms, QueryTerms | TaskTerms):
+            found += [one.release for one in terms.charges]
+        above = entry.book.state.escrow.flows.get(parent)
+    return found

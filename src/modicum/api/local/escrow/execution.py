@@ -1,0 +1,290 @@
+"""What all runs of the escrow have in common: how they begin, and how they end.
+
+A run is counted before anything is read. Whatever becomes of it, who asked is told no
+more than that it ended: why it failed may be a fact about rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeAlias
+
+from modicum.api.local.balances import Entry
+from modicum.api.local.decision import Decision
+from modicum.api.local.escrow import places
+from modicum.api.local.escrow.ledger import Ledger
+from modicum.api.local.escrow.retry import patiently, surely
+from modicum.api.local.steps import step
+from modicum.api.ports.engine import Engines
+from modicum.api.ports.escrow import Apart, Equipment, Sealed, Still, Work, go_on
+from modicum.core.document import Node
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    ModicumError,
+    Problem,
+    UnavailableError,
+)
+from modicum.ledger import ReleaseStatus
+from modicum.ledger.log.contracts import Contract, QueryTerms, TaskTerms
+from modicum.ledger.log.escrow_events import FlowBegun, FlowFailed, FlowWithheld
+from modicum.ledger.log.events import ReleaseStarted
+from modicum.ledger.state.escrow import not_permitted
+from modicum.ledger.state.flow import in_general
+
+#: By data set, where its rows lie, and how they are written.
+Rows: TypeAlias = Mapping[str, tuple[Sealed, str]]
+
+_DENIED: Final = "another query of its contract was denied"
+_FAILED: Final = "another query of its contract could not be reserved"
+#: Why what was reserved is taken back, if its run may not begin any more.
+CHANGED: Final = "its contract did not permit it any more"
+#: A task has its sandbox for a day at most.
+TASK_SECONDS: Final = 24 * 60 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What became of a run.
+
+    Attributes:
+        denied: What the ledger said to the query that it denied; None if it ran.
+    """
+
+    denied: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What runs need.
+
+    Attributes:
+        equipment: The vault, and sandboxes.
+        engines: Where engines for queries come from.
+        task_seconds: So long the programs of a task may take in all: others wait.
+        still: Raises if nobody wants a run any more. It is called while others have the
+            sandbox, and before the run is counted and spent, and not afterwards.
+    """
+
+    equipment: Equipment
+    engines: Engines
+    task_seconds: int = TASK_SECONDS
+    still: Still = go_on
+
+
+def must_be_permitted(entry: Entry, contract: Contract) -> None:
+    """Refuse early, before anything is reserved; the fold refuses again.
+
+    Args:
+        entry: The turn.
+        contract: The contract.
+
+    Raises:
+        ConflictError: If it does not permit a run now.
+    """
+    state = entry.book.state
+    flow = state.escrow.flow(contract.digest)
+    said = state.approvals.get(("contract", contract.digest), ())
+    consent = state.escrow.consents(flow, said)
+    why = "its results are withheld" if flow.results else ""
+    why = why or in_general(flow, state.escrow.data, consent, entry.now)
+    if why:
+        raise not_permitted(flow, why)
+
+
+def reserve(
+    ledger: Ledger, tools: Tools, releases: Sequence[tuple[str, Node]]
+) -> Decision | None:
+    """Reserve what releases cost; return the denial if one is denied.
+
+    This comes before rows are opened, since how long that takes depends on them: a
+    denial may be repeated at no cost.
+
+    Args:
+        ledger: The ledger.
+        tools: What runs need.
+        releases: By id, what each is described by.
+
+    Raises:
+        ApprovalError: If people must agree to one of them first.
+        ConflictError: If an id stands with other contents, or was used already.
+        UnavailableError: If the ledger is away for long. What was reserved stands, and
+            the next run may go on with it.
+    """
+    tools.still()
+    reserved: list[str] = []
+    for release, described in releases:
+        try:
+            decision = patiently(tools.equipment, partial(ledger.submit, described))
+            if decision.allowed and decision.status != ReleaseStatus.RESERVED.value:
+                raise _used(release, decision.status)
+        except UnavailableError:
+            raise
+        except ModicumError:
+            give_up(ledger, reserved, _FAILED)
+            raise
+        if not decision.allowed:
+            give_up(ledger, reserved, _DENIED)
+            return decision
+        reserved.append(release)
+    return None
+
+
+def _used(release: str, status: str) -> ModicumError:
+    return ConflictError(
+        Problem(
+            Code.RELEASE_STATE,
+            f"release `{release}` is {status}, and a run starts what it charges itself",
+            help="propose the query again, under another id",
+        )
+    )
+
+
+def give_up(ledger: Ledger, releases: Iterable[str], reason: str) -> None:
+    """Take back what was reserved for a run that does not begin, as far as it goes.
+
+    Args:
+        ledger: The ledger.
+        releases: The ids of the releases.
+        reason: Why, for the record.
+    """
+    for one in releases:
+        with suppress(ModicumError):  # It ends by itself, and why is told already.
+            ledger.void(one, reason=reason)
+
+
+def begin(entry: Entry, contract: Contract) -> int:
+    """Count a run, and spend what it costs: rows may be read from here on.
+
+    Args:
+        entry: The turn.
+        contract: The contract.
+
+    Returns:
+        The number of the run.
+
+    Raises:
+        ConflictError: If the contract does not permit it, or what it charges was
+            started before.
+    """
+    terms = contract.terms
+    assert isinstance(terms, QueryTerms | TaskTerms)
+    for charge in terms.charges:
+        # What started before may have told something: then this refuses.
+        step(ReleaseStarted(charge.release), entry)
+    run = entry.book.state.escrow.flow(contract.digest).runs + 1
+    entry.add(FlowBegun(contract.digest, run))
+    return run
+
+
+def rows_of(entry: Entry, contract: Contract) -> Rows:
+    """Return by data set where the rows of a contract lie, and how they are written.
+
+    Args:
+        entry: The turn.
+        contract: The contract.
+    """
+    data = entry.book.state.escrow.data
+    rows = {}
+    for one in contract.data.values():
+        version = data[one.id].versions[one.number]
+        rows[one.id] = Sealed(places.of_data(one), version.sealed), version.media
+    return rows
+
+
+@contextmanager
+def opened(
+    tools: Tools, rows: Rows, work: Callable[..., Work], *given: object
+) -> Iterator[Apart]:
+    """Have rows open and looked at, in a process of their own, before a run begins.
+
+    What was reserved for a run stands if that fails: the next one goes on with it.
+
+    Args:
+        tools: What runs need.
+        rows: Where the rows are; the work is given engines and these.
+        work: What is done with them.
+        given: What the work is given besides.
+
+    Raises:
+        ModicumError: If they cannot be opened, or are not as declared.
+    """
+    opens = [sealed.id for sealed, _ in rows.values()]
+    with ExitStack() as stack:
+        try:
+            begun = tools.equipment.apart(
+                work, tools.engines, rows, *given, opens=opens, still=tools.still
+            )
+            apart = stack.enter_context(begun)
+            tools.still()
+        except ModicumError as error:
+            notes = ("nothing was spent; what was reserved waits for the next run",)
+            raise type(error)(
+                *(replace(one, notes=(*one.notes, *notes)) for one in error.problems)
+            ) from None
+        yield apart
+
+
+def carried_out(
+    ledger: Ledger,
+    tools: Tools,
+    contract: Contract,
+    run: int,
+    work: Callable[[], Mapping[str, str]],
+    held: ExitStack | None = None,
+) -> Ran:
+    """Do the work of a run that began, and withhold what it computed.
+
+    Args:
+        ledger: The ledger.
+        tools: What runs need.
+        contract: The contract.
+        run: The number of the run.
+        work: Seals what is withheld, and returns its SHA-256 by the name of the result.
+        held: What nobody waits for any more once that is done; None for nothing.
+
+    Raises:
+        UnavailableError: If it ended without results; why is not told. Or if the
+            ledger is away for long: nobody can tell of its results then.
+    """
+    digest, results = contract.digest, dict[str, str]()
+    try:
+        with held or ExitStack():
+            results = dict(work())
+    except Exception:  # noqa: BLE001 - it may quote rows; that it failed is told below
+        results.clear()
+    except BaseException:  # Whoever ends it does not wait for a ledger that is away.
+        with suppress(ModicumError):
+            ledger.turn(partial(_told, FlowWithheld(digest, run, {})))
+        raise
+    told = FlowWithheld(digest, run, results)
+    surely(ledger, tools.equipment, partial(_told, told))
+    if not results:
+        raise _ended(contract)
+    return Ran()
+
+
+def _told(told: FlowWithheld, entry: Entry) -> None:
+    """Write how a run ended."""
+    flow = entry.book.state.escrow.flow(told.contract)
+    if told.results and not flow.results:
+        entry.add(told)
+    else:  # Or another run of it left results first.
+        entry.add(FlowFailed(told.contract, told.run))
+
+
+def _ended(contract: Contract) -> ModicumError:
+    return UnavailableError(
+        Problem(
+            Code.ENGINE_FAILED,
+            f"a run of the contract `{contract.id}` ended without a result",
+            notes=(
+                "why is not told: it may be a fact about rows",
+                "the use is counted, and what it charged is spent",
+            ),
+            help="its owners may look at the data, and try the query on a copy",
+        )
+    )

@@ -1,0 +1,136 @@
+"""Which sandbox holds which programs, and for how long."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from modicum.api.local.escrow.execution import Tools
+from modicum.api.local.escrow.programs import program_of
+from modicum.api.ports.escrow import Limits
+from modicum.core.diagnostics import nearest
+from modicum.core.errors import Code, InputError, Problem
+from modicum.escrow.catalog import vetted
+from modicum.escrow.programs import Program
+from modicum.ledger.log.contracts import TaskTerms
+
+#: The sandboxes that contracts may name.
+TIERS: Final = ("bubblewrap", "gvisor", "wasm")
+
+
+def refuse_misplaced(program: Program, tier: str) -> None:
+    """Refuse a program that its sandbox does not hold, before anybody is asked.
+
+    Args:
+        program: The program.
+        tier: The sandbox.
+
+    Raises:
+        InputError: If there is no such sandbox, or it holds programs in another
+            language.
+    """
+    if tier not in TIERS:
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_NAME,
+                f"there is no sandbox `{tier[:60]}`",
+                label=nearest(tier, TIERS),
+                help=f"choose one of {', '.join(TIERS)}",
+            )
+        )
+    if (program.language == "wasm") != (tier == "wasm"):
+        raise InputError(
+            Problem(
+                Code.DOES_NOT_FIT,
+                f"the sandbox `{tier}` holds no programs in {program.language}",
+                help="hold modules of WebAssembly by the tier wasm, and Python by"
+                " another",
+            )
+        )
+
+
+def may_see_exact(program: Program, tier: str) -> bool:
+    """Return whether a program may be given exact answers in a sandbox.
+
+    Code that nobody vetted could leave signs of them in a kernel that later runs share,
+    and private scores of those are counted by nobody.
+
+    Args:
+        program: The program.
+        tier: The sandbox.
+
+    Raises:
+        VerificationError: If it calls itself a text of the catalogue and is none.
+    """
+    return tier == "wasm" or vetted(program)
+
+
+def refuse_exact(program: Program, tier: str) -> None:
+    """Refuse to give exact answers to a program that may not see them.
+
+    Args:
+        program: The program.
+        tier: The sandbox.
+
+    Raises:
+        InputError: If it may not.
+        VerificationError: If it calls itself a text of the catalogue and is none.
+    """
+    if not may_see_exact(program, tier):
+        raise InputError(
+            Problem(
+                Code.DOES_NOT_FIT,
+                f"own code in {program.language} may not see exact answers: in the tier"
+                f" {tier} it shares a kernel with later runs, and could signal to them",
+                help="use a task of the catalogue, or write it as a module of"
+                " WebAssembly, for the tier wasm",
+            )
+        )
+
+
+def refuse_long(terms: TaskTerms, most: int) -> None:
+    """Refuse a task whose programs others would wait too long for.
+
+    Args:
+        terms: What its contract says.
+        most: How many seconds its programs may have in all.
+
+    Raises:
+        InputError: If they are to have more.
+    """
+    runs = terms.blocks or len(terms.results)
+    if terms.seconds * runs > most:
+        what = "blocks of people" if terms.blocks else "kinds of answers"
+        times = f", once for each of {runs} {what}," if runs > 1 else ""
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"a program that runs for {terms.seconds} seconds{times} is too long: a"
+                f" task has {most} seconds here",
+                notes=("one task has the sandboxes of a machine at a time",),
+                help="give it less time"
+                + (", or fewer blocks" if terms.blocks else ""),
+            )
+        )
+
+
+def to_run(tools: Tools, terms: TaskTerms) -> tuple[Program, Limits]:
+    """Return the program of a contract and what it may use up, if it can run at all.
+
+    Args:
+        tools: What it needs.
+        terms: What the contract says.
+
+    Raises:
+        InputError: If its sandbox does not hold it; it would see exact answers, and may
+            not; or its time is too short, or longer than it may be here.
+        UnavailableError: If its code cannot be read.
+        VerificationError: If its code is not there, or is another one.
+    """
+    program = program_of(tools.equipment.vault, terms.program)
+    refuse_misplaced(program, terms.tier)
+    if terms.blocks or "exact" in terms.results:
+        refuse_exact(program, terms.tier)
+    limits = Limits(float(terms.seconds), terms.memory_mib * 2**20)
+    limits.refuse_short()
+    refuse_long(terms, tools.task_seconds)
+    return program, limits

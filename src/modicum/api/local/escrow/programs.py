@@ -1,0 +1,95 @@
+"""Programs as contracts name them: all but their code, which lies in the vault."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from modicum.api.local.escrow.places import of_code
+from modicum.api.ports.escrow import Vault
+from modicum.core.canonical import decode, digest, encode
+from modicum.core.errors import Code, ConflictError, Problem, VerificationError
+from modicum.escrow.programs import PROGRAM_KIND, Program, Range
+
+
+def program_text(program: Program) -> str:
+    """Return what a contract says of a program.
+
+    Args:
+        program: The program.
+    """
+    return encode(program.to_plain()).decode("utf-8")
+
+
+def range_of(text: str) -> Range:
+    """Return where the scores of a program lie.
+
+    Args:
+        text: What a contract says of it.
+    """
+    low, high = _read(text)["range"]
+    return Range(Fraction(low), Fraction(high))
+
+
+def keep_code(vault: Vault, program: Program) -> None:
+    """Put the code of a program into the vault, if it is not there.
+
+    Args:
+        vault: The vault.
+        program: The program.
+
+    Raises:
+        UnavailableError: If it cannot be stored.
+    """
+    place = of_code(digest(program.code))
+    if vault.find(place) is None:
+        try:
+            vault.seal(place, program.code)
+        except ConflictError:
+            if vault.find(place) is None:  # Somebody did just now, else.
+                raise
+
+
+def program_of(vault: Vault, text: str) -> Program:
+    """Return the program that a contract names.
+
+    Args:
+        vault: The vault.
+        text: What the contract says of it.
+
+    Raises:
+        VerificationError: If its code is not there, or is another one.
+        UnavailableError: If it cannot be read.
+    """
+    plain = _read(text)
+    sealed = vault.find(of_code(plain["code"]))
+    code = b"" if sealed is None else vault.open(sealed)
+    if digest(code) != plain["code"]:
+        raise VerificationError(
+            Problem(
+                Code.LEDGER_BROKEN,
+                "the code that was agreed to is not in the vault",
+                help="look whose vault this is",
+            )
+        )
+    return Program(
+        language=plain["language"],
+        code=code,
+        arguments=plain["arguments"],
+        range=range_of(text),
+        compares=plain["compares"],
+        catalogue=plain["catalogue"],
+    )
+
+
+def _read(text: str) -> dict[str, Any]:
+    plain: Any = decode(text.encode("utf-8"))
+    if plain["kind"] != PROGRAM_KIND:
+        raise VerificationError(
+            Problem(
+                Code.LEDGER_BROKEN,
+                "the program of a contract is of a form that nobody knows here",
+                help="use a later version of modicum",
+            )
+        )
+    return dict(plain)

@@ -1,0 +1,397 @@
+"""Contracts as people ask for them: for queries, tasks, and what goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Protocol
+
+from modicum.api.local.balances import Book, Entry
+from modicum.api.local.escrow.block_scores import (
+    refuse_unfit,
+    score_of_blocks,
+    scored_of,
+)
+from modicum.api.local.escrow.declared_tables import charge_of, newest_of
+from modicum.api.local.escrow.placement import (
+    may_see_exact,
+    refuse_exact,
+    refuse_misplaced,
+)
+from modicum.api.local.escrow.programs import program_text, range_of
+from modicum.api.local.governance.governance import active_policy, reason_text
+from modicum.api.ports.escrow import Limits
+from modicum.core.document import from_python
+from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.core.reader import release_id, text
+from modicum.escrow.blocks import ByBlocks
+from modicum.escrow.programs import Program, Range
+from modicum.escrow.signals import bins_of
+from modicum.ledger.log.contracts import (
+    Charge,
+    Contract,
+    OutputTerms,
+    QueryTerms,
+    RawSignalTerms,
+    SignalTerms,
+    TaskTerms,
+    Terms,
+    Version,
+)
+from modicum.ledger.log.escrow_events import ContractProposed
+from modicum.ledger.state.flow import Flow
+
+#: A contract ends after so many seconds if nobody says otherwise: 30 days.
+LASTS_SECONDS: Final = 30 * 24 * 60 * 60
+#: What goes out may be given that often to all of its recipients together.
+USES_OUT: Final = 20
+#: A task may be tried again if its run did not end.
+USES_OF_TASK: Final = 3
+#: A contract asks so many queries at most.
+QUERIES_MAX: Final = 20
+
+
+class Moment(Protocol):
+    """A ledger at a moment at which somebody asks: a turn, or what was just read."""
+
+    @property
+    def book(self) -> Book:
+        """The book."""
+        ...
+
+    @property
+    def actor(self) -> str:
+        """Who asks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What everybody says who asks for a flow of data.
+
+    Attributes:
+        id: What the contract is called, as releases are.
+        reason: Why, for the record; 1 to 2000 characters.
+        lasts_seconds: How long the contract holds; at least 1.
+        uses: How often it may be used; None for what is usual: queries run once, tasks
+            may be tried three times, and what goes out is received 20 times.
+        recipients: Who may have what goes out; nobody for the analyst alone.
+        analyst: For whom queries are asked; empty for whoever asks.
+    """
+
+    id: str
+    reason: str
+    lasts_seconds: int = LASTS_SECONDS
+    uses: int | None = None
+    recipients: Sequence[str] = ()
+    analyst: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for, and when it ends.
+
+    Attributes:
+        heading: What everybody says.
+        expires_at: When the contract ends.
+    """
+
+    heading: Heading
+    expires_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """Queries that somebody wants to run.
+
+    Attributes:
+        texts: Query files, as texts; the tables that they read are data sets.
+        exact: Whether the exact answers are computed, too, for a signal.
+        among: The data sets that whoever asks knows of; None for all.
+    """
+
+    texts: Sequence[str]
+    exact: bool
+    among: Collection[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A program that somebody wants to run.
+
+    Attributes:
+        program: The program.
+        tier: The sandbox that it runs in.
+        limits: What it may use up.
+        blocks: How people are divided, for a score on exact answers that is
+            differentially private; None for scores on withheld answers.
+    """
+
+    program: Program
+    tier: str
+    limits: Limits
+    blocks: ByBlocks | None = None
+
+
+def propose(entry: Entry, contract: Contract, reason: str) -> Flow:
+    """Ask for a flow of data.
+
+    Args:
+        entry: The turn; its actor asks.
+        contract: What is asked for.
+        reason: Why, for the record.
+
+    Raises:
+        ConflictError: If it cannot be proposed.
+        InputError: If there is no reason.
+    """
+    entry.add(ContractProposed(contract, _why(reason)))
+    return entry.book.state.escrow.flows[contract.digest]
+
+
+def refuse_in_vain(
+    book: Book, contract: Contract, reason: str, by: str, at: str
+) -> None:
+    """Refuse what could not be proposed, before anything is kept for it.
+
+    Args:
+        book: The book.
+        contract: What somebody is about to ask for.
+        reason: Why, for the record.
+        by: Who.
+        at: When.
+
+    Raises:
+        ConflictError: If it cannot be proposed.
+        InputError: If there is no reason.
+    """
+    _why(reason)
+    state = book.state
+    state.escrow.refuse_proposal(contract, by, at, state.disclosures)
+
+
+def contract_of_query(moment: Moment, asked: Asked, wanted: Queries) -> Contract:
+    """Return a contract by which queries run on the newest versions of their data.
+
+    Args:
+        moment: The ledger; its actor asks.
+        asked: What is asked for, and when it ends.
+        wanted: The queries.
+
+    Raises:
+        ConflictError: If it cannot be proposed.
+        InputError: If a query cannot be priced, or reads what is not registered.
+        UsageError: If the ledger has no policy.
+    """
+    if not 1 <= len(wanted.texts) <= QUERIES_MAX:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"a contract has 1 to {QUERIES_MAX} queries, and this"
+                f" {len(wanted.texts)}",
+            )
+        )
+    compiled = active_policy(moment.book)
+    newest = newest_of(moment.book.state.escrow.data, compiled, wanted.among)
+    charges: list[Charge] = []
+    used: set[str] = set()
+    for written in wanted.texts:
+        query = newest.read(written, compiled)
+        charges.append(charge_of(written, query, compiled))
+        used.update(query.asked.query.tables)
+    versions = {name: one for name, one in newest.versions.items() if name in used}
+    results = ("exact", "private") if wanted.exact else ("private",)
+    terms = QueryTerms(tuple(charges), results)
+    return _drawn_up(
+        moment, asked, terms, _Follows("", asked.heading.analyst, versions)
+    )
+
+
+def contract_of_task(
+    moment: Moment, asked: Asked, query: Flow, wanted: Wanted
+) -> Contract:
+    """Return a contract by which a program runs on withheld answers.
+
+    It runs on the private answers, and on the exact ones where there are some and it
+    may see them; one that compares runs on the exact ones alone. By blocks it runs on
+    the exact answers about each block, for a score that is differentially private.
+
+    Args:
+        moment: The ledger; its actor asks.
+        asked: What is asked for, and when it ends.
+        query: The contract whose answers it runs on.
+        wanted: The program, and how it runs.
+
+    Raises:
+        ConflictError: If it cannot be proposed.
+        InputError: If there is no reason; its time is too short, or its sandbox holds
+            no such programs; it needs exact answers and may not see them; or it cannot
+            be scored by blocks.
+        VerificationError: If it calls itself a text of the catalogue and is none.
+    """
+    program, limits = wanted.program, wanted.limits
+    limits.refuse_short()
+    refuse_misplaced(program, wanted.tier)
+    if program.compares or wanted.blocks is not None:
+        refuse_exact(program, wanted.tier)
+    results = ("exact",) if program.compares else tuple(sorted(query.results))
+    if not may_see_exact(program, wanted.tier):
+        results = tuple(one for one in results if one != "exact")
+    number, charges = 0, tuple[Charge, ...]()
+    if wanted.blocks is not None:
+        number, charges = (
+            wanted.blocks.number,
+            (_charged(moment, asked, query, wanted),),
+        )
+        results = ("private",)
+    terms = TaskTerms(
+        program=program_text(program),
+        tier=wanted.tier,
+        seconds=int(limits.seconds),
+        memory_mib=limits.memory_mib,
+        results=results,
+        blocks=number,
+        charges=charges,
+    )
+    return _drawn_up(moment, asked, terms, _following(query))
+
+
+def _charged(moment: Moment, asked: Asked, query: Flow, wanted: Wanted) -> Charge:
+    """Return what a score of blocks costs; its release is called as its contract is."""
+    assert wanted.blocks is not None  # The caller looked.
+    refuse_unfit(wanted.program)
+    if not isinstance(query.contract.terms, QueryTerms):
+        raise ConflictError(
+            Problem(
+                Code.CONTRACT_REFUSED,
+                f"the contract `{query.contract.id}` asks no queries to be scored",
+                help="name the contract of a query",
+            )
+        )
+    compiled, data = active_policy(moment.book), moment.book.state.escrow.data
+    release = release_id(from_python(asked.heading.id), "the id of the contract")
+    text_of_it = program_text(wanted.program)
+    scored = scored_of(release, text_of_it, query.contract, data, compiled)
+    return score_of_blocks(scored, wanted.blocks, compiled)[1]
+
+
+def contract_of_output(moment: Moment, asked: Asked, query: Flow) -> Contract:
+    """Return a contract by which private answers go out.
+
+    Args:
+        moment: The ledger; its actor asks.
+        asked: What is asked for, and when it ends.
+        query: The contract whose answers they are.
+
+    Raises:
+        ConflictError: If it cannot be proposed, or has not run.
+        InputError: If there is no reason.
+    """
+    terms = OutputTerms(_result(query, "private"))
+    return _drawn_up(moment, asked, terms, _following(query))
+
+
+def contract_of_signal(moment: Moment, asked: Asked, task: Flow) -> Contract:
+    """Return a contract by which a score on private answers goes out.
+
+    Args:
+        moment: The ledger; its actor asks.
+        asked: What is asked for, and when it ends.
+        task: The contract whose score it is.
+
+    Raises:
+        ConflictError: If it cannot be proposed, or has not run.
+        InputError: If there is no reason.
+    """
+    terms = SignalTerms(_result(task, "private"))
+    return _drawn_up(moment, asked, terms, _following(task))
+
+
+def contract_of_raw_signal(
+    moment: Moment, asked: Asked, task: Flow, width: Fraction | None
+) -> Contract:
+    """Return a contract by which a score on exact answers goes out.
+
+    That is not differentially private.
+
+    Args:
+        moment: The ledger; its actor asks.
+        asked: What is asked for, and when it ends.
+        task: The contract whose score it is.
+        width: How wide the bins are, of which one is told; None for the exact score,
+            which takes two people.
+
+    Raises:
+        ConflictError: If it cannot be proposed, or has not run.
+        InputError: If there is no reason, or bins cannot be so wide.
+    """
+    result = _result(task, "exact")
+    bins = 0 if width is None else bins_of(scores_of(task), width)
+    return _drawn_up(moment, asked, RawSignalTerms(result, bins), _following(task))
+
+
+def scores_of(task: Flow) -> Range:
+    """Return where the scores of a task lie.
+
+    Args:
+        task: Its contract.
+    """
+    assert isinstance(task.contract.terms, TaskTerms)
+    return range_of(task.contract.terms.program)
+
+
+@dataclass(frozen=True, slots=True)
+class _Follows:
+    """What a contract takes over from what it follows from."""
+
+    parent: str
+    analyst: str
+    data: dict[str, Version]
+
+
+def _following(flow: Flow) -> _Follows:
+    one = flow.contract
+    return _Follows(one.digest, one.analyst, dict(one.data))
+
+
+def _drawn_up(
+    moment: Moment, asked: Asked, terms: Terms, follows: _Follows
+) -> Contract:
+    heading, analyst = asked.heading, follows.analyst or moment.actor
+    out = isinstance(terms, OutputTerms | SignalTerms | RawSignalTerms)
+    tried = isinstance(terms, TaskTerms) and not terms.charges
+    usual = USES_OUT if out else USES_OF_TASK if tried else 1
+    given = {*(heading.recipients or (analyst,))} if out else heading.recipients
+    for who in (analyst, *given):
+        text(from_python(who), "the name of somebody", characters_max=200)
+    return Contract(
+        id=release_id(from_python(heading.id), "the id of the contract"),
+        analyst=analyst,
+        recipients=tuple(sorted(given)),
+        data=follows.data,
+        parent=follows.parent,
+        expires_at=asked.expires_at,
+        uses=usual if heading.uses is None else heading.uses,
+        terms=terms,
+    )
+
+
+def _result(flow: Flow, name: str) -> str:
+    if name in flow.results:
+        return flow.results[name]
+    terms = flow.contract.terms
+    remedy = "let it run first:  modicum escrow run " + flow.contract.id
+    if isinstance(terms, TaskTerms) and name not in terms.results:
+        remedy = f"it is a task without one: ask for a task on {name} answers"
+    raise ConflictError(
+        Problem(
+            Code.CONTRACT_REFUSED,
+            f"the contract `{flow.contract.id}` has no {name} result to let go",
+            help=remedy,
+        )
+    )
+
+
+def _why(reason: str) -> str:
+    return reason_text(reason, "asking for a flow of data")

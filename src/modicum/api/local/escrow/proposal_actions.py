@@ -1,0 +1,291 @@
+"""What people ask of the escrow: queries, tasks, and what is to go out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from modicum.api.local.balances import Book, Entry
+from modicum.api.local.escrow.declared_tables import newest_of
+from modicum.api.local.escrow.execution import Tools
+from modicum.api.local.escrow.ledger import Ledger
+from modicum.api.local.escrow.placement import refuse_long
+from modicum.api.local.escrow.programs import keep_code
+from modicum.api.local.escrow.proposal import (
+    Asked,
+    Heading,
+    Moment,
+    Queries,
+    Wanted,
+    contract_of_output,
+    contract_of_query,
+    contract_of_raw_signal,
+    contract_of_signal,
+    contract_of_task,
+    propose,
+    refuse_in_vain,
+)
+from modicum.api.local.escrow.review import named
+from modicum.api.local.governance.governance import active_policy, reason_text
+from modicum.api.ports.escrow import Limits
+from modicum.api.ports.storage import Clock
+from modicum.core.errors import (
+    Code,
+    InputError,
+    Problem,
+    UsageError,
+    VerificationError,
+)
+from modicum.escrow.blocks import ByBlocks
+from modicum.escrow.catalog import vetted
+from modicum.escrow.programs import Program
+from modicum.ledger.log.contracts import Contract, TaskTerms
+from modicum.ledger.log.escrow_events import (
+    ContractWithdrawn,
+)
+from modicum.ledger.state.escrow import Escrow as EscrowState
+from modicum.ledger.state.flow import Flow
+
+
+class AskingOffice:
+    """What somebody asks of the escrow.
+
+    Args:
+        ledger: The ledger.
+        tools: The vault, sandboxes and engines; None for none.
+        clock: The time of day.
+        actor: Who acts.
+        among: The data sets that they know of, to put queries to; None for all.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        tools: Tools | None,
+        clock: Clock,
+        actor: str,
+        *,
+        among: Collection[str] | None = None,
+    ) -> None:
+        self._ledger, self._clock, self._actor = ledger, clock, actor
+        self._among = among
+        self._given = tools
+
+    # --- asking ---
+
+    def ask_query(
+        self, heading: Heading, queries: Sequence[str], *, exact: bool = False
+    ) -> Flow:
+        """Ask that queries are run on registered data, and their answers withheld.
+
+        Args:
+            heading: What it is called, why, and how long.
+            queries: Query files, as texts; their tables are data sets.
+            exact: Whether exact answers are computed, too, for a later signal.
+
+        Raises:
+            ConflictError: If it cannot be proposed.
+            InputError: If a query cannot be priced, or reads what is not registered.
+            UsageError: If there is no ledger with a policy.
+        """
+        wanted = Queries(queries, exact, self._among)
+        book, _, _ = self._ledger.look()
+        # What is read for the first time is read before all others wait for the turn.
+        newest_of(book.state.escrow.data, active_policy(book), self._among)
+        return self._ask(
+            heading, lambda moment, asked: contract_of_query(moment, asked, wanted)
+        )
+
+    def ask_task(
+        self,
+        heading: Heading,
+        query: str,
+        program: Program,
+        *,
+        tier: str | None = None,
+        limits: Limits | None = None,
+        blocks: ByBlocks | None = None,
+    ) -> Flow:
+        """Ask that a program runs on withheld answers, and its scores are withheld.
+
+        Args:
+            heading: What it is called, why, and how long.
+            query: The contract whose answers it runs on.
+            program: The program; its code is put into the vault.
+            tier: The sandbox that it runs in; None for the usual of its language.
+            limits: What it may use up; None for the usual.
+            blocks: Into which blocks people are divided, for a score on exact answers
+                that is differentially private, and charged; None for scores on what
+                is withheld. It runs once, for each block so long as `limits` say.
+
+        Raises:
+            ConflictError: If it cannot be proposed.
+            InputError: If there is no such contract, or no reason; the program calls
+                itself a text of the catalogue and is none; it would have the sandbox
+                for too long; it needs exact answers and may not see them there; or the
+                queries cannot be divided into blocks.
+            UnavailableError: If its code cannot be stored.
+            UsageError: If there is no ledger, or no vault.
+        """
+        _must_be_what_it_says(program)
+        usual = "wasm" if program.language == "wasm" else "bubblewrap"
+        wanted = Wanted(program, tier or usual, limits or Limits(), blocks)
+        tools = self._tools
+
+        def draw_up(moment: Moment, asked: Asked) -> Contract:
+            return contract_of_task(moment, asked, _flow(moment, query), wanted)
+
+        book, _, now = self._ledger.look()
+        draft = draw_up(_Now(book, self._actor), self._asked(heading))
+        assert isinstance(draft.terms, TaskTerms)
+        refuse_long(draft.terms, tools.task_seconds)
+        refuse_in_vain(book, draft, heading.reason, self._actor, now)
+        keep_code(tools.equipment.vault, program)  # Before anybody can agree to it.
+        return self._ask(heading, draw_up)
+
+    def ask_output(self, heading: Heading, query: str) -> Flow:
+        """Ask that private answers go out.
+
+        Args:
+            heading: What it is called, why, how long, and to whom.
+            query: The contract whose answers they are.
+
+        Raises:
+            ConflictError: If it cannot be proposed, or has not run.
+            InputError: If there is no such contract, or no reason.
+            UsageError: If there is no ledger.
+        """
+        return self._ask(
+            heading,
+            lambda moment, asked: contract_of_output(
+                moment, asked, _flow(moment, query)
+            ),
+        )
+
+    def ask_signal(self, heading: Heading, task: str) -> Flow:
+        """Ask that the score on private answers goes out.
+
+        Args:
+            heading: What it is called, why, how long, and to whom.
+            task: The contract whose score it is.
+
+        Raises:
+            ConflictError: If it cannot be proposed, or has not run.
+            InputError: If there is no such contract, or no reason.
+            UsageError: If there is no ledger.
+        """
+        return self._ask(
+            heading,
+            lambda moment, asked: contract_of_signal(
+                moment, asked, _flow(moment, task)
+            ),
+        )
+
+    def ask_raw_signal(
+        self, heading: Heading, task: str, *, width: Fraction | None
+    ) -> Flow:
+        """Ask that the score on exact answers goes out, which no epsilon describes.
+
+        Args:
+            heading: What it is called, why, how long, and to whom.
+            task: The contract whose score it is.
+            width: How wide the bins are, of which one is told; None for the exact
+                score, to which two people must agree.
+
+        Raises:
+            ConflictError: If it cannot be proposed, or has not run, or more would be
+                told than owners allow.
+            InputError: If there is no such contract, no reason, or bins cannot be so
+                wide.
+            UsageError: If there is no ledger.
+        """
+        return self._ask(
+            heading,
+            lambda moment, asked: contract_of_raw_signal(
+                moment, asked, _flow(moment, task), width
+            ),
+        )
+
+    def withdraw(self, name: str, *, reason: str) -> Flow:
+        """Take back a contract that the actor asked for, or that gives them something.
+
+        Args:
+            name: What it is called.
+            reason: Why, for the record; 1 to 2000 characters.
+
+        Raises:
+            ConflictError: If it is not theirs to withdraw, or was withdrawn.
+            InputError: If there is no such contract, or no reason.
+            UsageError: If there is no ledger.
+        """
+
+        def work(entry: Entry) -> Flow:
+            why = reason_text(reason, "withdrawing a contract")
+            flow = _flow(entry, name)
+            entry.add(ContractWithdrawn(flow.contract.digest, why))
+            return replace(flow)
+
+        return self._ledger.turn(work)
+
+    # --- inside ---
+
+    @property
+    def _tools(self) -> Tools:
+        if self._given is None:
+            raise UsageError(
+                Problem(
+                    Code.NOT_SUPPORTED,
+                    "this workspace has no vault",
+                    help="say where it is:  --vault FOLDER --vault-keys FILE",
+                )
+            )
+        return self._given
+
+    def _look(self) -> EscrowState:
+        book, _, _ = self._ledger.look()
+        return book.state.escrow
+
+    def _ask(
+        self, heading: Heading, draw_up: Callable[[Moment, Asked], Contract]
+    ) -> Flow:
+        asked = self._asked(heading)
+
+        def work(entry: Entry) -> Flow:
+            contract = draw_up(entry, asked)
+            return replace(propose(entry, contract, heading.reason))
+
+        return self._ledger.turn(work)
+
+    def _asked(self, heading: Heading) -> Asked:
+        if heading.lasts_seconds < 1:
+            raise InputError(
+                Problem(
+                    Code.OUT_OF_RANGE,
+                    f"a contract cannot hold for {heading.lasts_seconds} seconds",
+                    help="let it hold for 1 second at least",
+                )
+            )
+        return Asked(
+            heading, self._clock.after(self._clock.now(), heading.lasts_seconds)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Now:
+    """A ledger as it was just read, for who asks."""
+
+    book: Book
+    actor: str
+
+
+def _flow(moment: Moment, name: str) -> Flow:
+    return named(moment.book.state.escrow, name)
+
+
+def _must_be_what_it_says(program: Program) -> None:
+    """Refuse a program that calls itself a text of the catalogue, and is none."""
+    try:
+        vetted(program)
+    except VerificationError as error:  # Here it is whoever asks who is mistaken.
+        raise InputError(*error.problems) from None

@@ -1,0 +1,346 @@
+"""Contracts as people look at them: where each stands, and what it asks in full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from modicum.api.local.balances import Book, Reader
+from modicum.api.local.decision import Decision
+from modicum.api.local.escrow.block_scores import read_again
+from modicum.api.local.escrow.declared_tables import charge_of, read_query, tables_of
+from modicum.api.local.escrow.ledger import Onlooker
+from modicum.api.local.queries.actions import plan_of
+from modicum.core.diagnostics import nearest
+from modicum.core.errors import Code, ConflictError, InputError, Problem, StaleError
+from modicum.escrow.block_release import BlockScore
+from modicum.ledger import Event, event_of
+from modicum.ledger.log.contracts import Charge, QueryTerms, TaskTerms
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.consent import Consents
+from modicum.ledger.state.datasets import DataSet
+from modicum.ledger.state.escrow import Escrow as EscrowState
+from modicum.ledger.state.escrow import not_permitted
+from modicum.ledger.state.flow import Flow, in_general
+from modicum.query.query_file import QueryFile
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A query of a contract, or a score of blocks, and what it costs.
+
+    Attributes:
+        charge: The query or the score as the contract has it.
+        query: The query, read under the active policy; None if that cannot be done.
+        decision: What the ledger says to it now; None if nothing can be said.
+        problem: Why nothing can be said; empty if something is.
+        code: The code of that; None for none.
+        score: The score of blocks, likewise.
+    """
+
+    charge: Charge
+    query: QueryFile | None = None
+    decision: Decision | None = None
+    problem: str = ""
+    code: Code | None = None
+    score: BlockScore | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A contract as people look at it.
+
+    Attributes:
+        flow: The contract, and how far it has come.
+        consents: Where its owners stand.
+        stage: Where it stands, in words.
+        waits: Whether people may agree to it still, so that it can be used.
+    """
+
+    flow: Flow
+    consents: Consents
+    stage: str
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What an owner said to a contract.
+
+    Attributes:
+        by: Who.
+        at: When.
+        approves: Whether they agreed.
+        reason: Why.
+        key: The public key that signed it, in hexadecimal; empty if nobody did.
+        seq: The number of the entry.
+    """
+
+    by: str
+    at: str
+    approves: bool
+    reason: str
+    key: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """All that stands in the ledger about a contract.
+
+    Attributes:
+        looked: The contract.
+        reason: Why it is asked for.
+        above: What it follows from, the nearest first.
+        words: What its owners said to it, oldest first.
+        queries: What it asks of the data, if it asks: its queries, or its score of
+            blocks.
+        shredded: The tables whose data was shredded.
+        seq: The number of the last entry when this was looked at.
+        head: The hash of that entry.
+    """
+
+    looked: Looked
+    reason: str
+    above: tuple[Looked, ...]
+    words: tuple[Word, ...]
+    queries: tuple[Priced, ...]
+    shredded: tuple[str, ...]
+    seq: int
+    head: str
+
+
+def named(escrow: EscrowState, name: str) -> Flow:
+    """Return a contract by its name.
+
+    Args:
+        escrow: The escrow.
+        name: What it is called.
+
+    Raises:
+        InputError: If there is none.
+    """
+    digest = escrow.names.get(name)
+    if digest is not None:
+        return escrow.flow(digest)
+    raise InputError(
+        Problem(
+            Code.CONTRACT_UNKNOWN,
+            f"there is no contract `{name[:200]}`",
+            label=nearest(name, list(escrow.names)),
+            help="see what there is with  modicum escrow list",
+        )
+    )
+
+
+def looked_at_all(ledger: Onlooker) -> tuple[Looked, ...]:
+    """Return all contracts, oldest first. Writes nothing.
+
+    Args:
+        ledger: The ledger.
+
+    Raises:
+        UsageError: If there is none.
+    """
+    book, _, now = ledger.look()
+    flows = book.state.escrow.flows.values()
+    return tuple(_looked(book, one, now) for one in flows)
+
+
+def looked_at(ledger: Onlooker, name: str) -> Looked:
+    """Return a contract. Writes nothing.
+
+    Args:
+        ledger: The ledger.
+        name: What it is called.
+
+    Raises:
+        InputError: If there is none.
+        UsageError: If there is no ledger.
+    """
+    book, _, now = ledger.look()
+    return _looked(book, named(book.state.escrow, name), now)
+
+
+def examined(ledger: Onlooker, name: str) -> Examined:
+    """Return all that stands in the ledger about a contract. Writes nothing.
+
+    Args:
+        ledger: The ledger.
+        name: What it is called.
+
+    Raises:
+        InputError: If there is none.
+        UsageError: If there is no ledger.
+    """
+    book, reader, now = ledger.look()
+    escrow = book.state.escrow
+    flow = named(escrow, name)
+    above = []
+    parent = flow.contract.parent
+    while parent:
+        one = escrow.flow(parent)
+        above.append(_looked(book, one, now))
+        parent = one.contract.parent
+    return Examined(
+        _looked(book, flow, now),
+        _reason(reader, flow),
+        tuple(above),
+        tuple(_word(reader, one) for one in _said(book, flow)),
+        _queries(ledger, flow, escrow),
+        _shredded(flow, escrow.data),
+        book.state.seq,
+        book.state.head,
+    )
+
+
+def must_be_usable(ledger: Onlooker, name: str) -> None:
+    """Refuse early what a contract does not permit now; the fold refuses again.
+
+    Args:
+        ledger: The ledger.
+        name: What the contract is called.
+
+    Raises:
+        ConflictError: If it does not permit its use now, or has run.
+        InputError: If there is none.
+        UsageError: If there is no ledger.
+    """
+    book, _, now = ledger.look()
+    escrow = book.state.escrow
+    flow = named(escrow, name)
+    why = "it has run, and its results are withheld" if flow.results else ""
+    consents = escrow.consents(flow, _said(book, flow))
+    why = why or in_general(flow, escrow.data, consents, now)
+    if why:
+        raise not_permitted(flow, why)
+
+
+def words_said(ledger: Onlooker, name: str) -> tuple[Word, ...]:
+    """Return what the owners of a contract said to it, oldest first. Writes nothing.
+
+    Args:
+        ledger: The ledger.
+        name: What it is called.
+
+    Raises:
+        InputError: If there is none.
+        UsageError: If there is no ledger.
+    """
+    book, reader, _ = ledger.look()
+    said = _said(book, named(book.state.escrow, name))
+    return tuple(_word(reader, one) for one in said)
+
+
+def columns_of(ledger: Onlooker, name: str) -> dict[str, tuple[str, ...]] | None:
+    """Return the columns that the answers of a query contract have, by release.
+
+    Args:
+        ledger: The ledger.
+        name: What the contract is called.
+
+    Returns:
+        None if the active policy no longer reads its queries as it did.
+
+    Raises:
+        InputError: If there is no such contract.
+        UsageError: If there is no ledger.
+    """
+    book, _, _ = ledger.look()
+    flow, data = named(book.state.escrow, name), book.state.escrow.data
+    terms, compiled = flow.contract.terms, ledger.policy()
+    found: dict[str, tuple[str, ...]] = {}
+    try:
+        tables = tables_of(data, flow.contract.data.values(), compiled)
+        for one in terms.charges if isinstance(terms, QueryTerms) else ():
+            asked = read_query(one.text, tables, compiled).asked.query
+            keys = [key.name for key in asked.keys]
+            found[one.release] = (*keys, *(each.name for each in asked.aggregates))
+    except InputError:
+        return None
+    return found or None
+
+
+def _looked(book: Book, flow: Flow, now: str) -> Looked:
+    state = book.state
+    consents = state.escrow.consents(flow, _said(book, flow))
+    data = state.escrow.data
+    waits = flow.is_open(now) and not _shredded(flow, data) and not consents.given
+    return Looked(replace(flow), consents, _stage(flow, data, consents, now), waits)
+
+
+def _stage(
+    flow: Flow, data: Mapping[str, DataSet], consents: Consents, now: str
+) -> str:
+    gone = _shredded(flow, data)
+    if flow.results and gone:
+        return f"it has run, and its results were shredded with {gone[0]}"
+    if flow.results:
+        return "it has run, and its results are withheld"
+    if flow.running:
+        return "a run of it began, and its end is not told"
+    ready = "it may run" if flow.computes else "it may be received"
+    return in_general(flow, data, consents, now) or ready
+
+
+def _shredded(flow: Flow, data: Mapping[str, DataSet]) -> tuple[str, ...]:
+    return tuple(
+        table
+        for table, one in flow.contract.data.items()
+        if data[one.id].versions[one.number].shredded
+    )
+
+
+def _reason(reader: Reader, flow: Flow) -> str:
+    return str(getattr(_event(reader, flow.seq).body, "reason", ""))
+
+
+def _said(book: Book, flow: Flow) -> tuple[Agreement, ...]:
+    return book.state.approvals.get(("contract", flow.contract.digest), ())
+
+
+def _word(reader: Reader, said: Agreement) -> Word:
+    event = _event(reader, said.seq)
+    reason = str(getattr(event.body, "reason", ""))
+    return Word(said.by, event.at, said.approves, reason, said.key, said.seq)
+
+
+def _event(reader: Reader, seq: int) -> Event:
+    return event_of(next(iter(reader(seq - 1))), seq)
+
+
+def _queries(ledger: Onlooker, flow: Flow, escrow: EscrowState) -> tuple[Priced, ...]:
+    terms = flow.contract.terms
+    if isinstance(terms, TaskTerms):
+        return tuple(_scored(ledger, flow, escrow, one) for one in terms.charges)
+    charges = terms.charges if isinstance(terms, QueryTerms) else ()
+    return tuple(_priced(ledger, flow, escrow.data, one) for one in charges)
+
+
+def _scored(
+    ledger: Onlooker, flow: Flow, escrow: EscrowState, charge: Charge
+) -> Priced:
+    """Return what a score of blocks costs, as `_priced` does of a query."""
+    query = escrow.flow(flow.contract.parent).contract
+    try:
+        compiled = ledger.policy()
+        score = read_again(flow.contract, query, escrow.data, compiled)
+        return Priced(charge, decision=ledger.check(score.described), score=score)
+    except (ConflictError, InputError, StaleError) as error:
+        return Priced(charge, problem=error.problems[0].message, code=error.code)
+
+
+def _priced(
+    ledger: Onlooker, flow: Flow, data: Mapping[str, DataSet], charge: Charge
+) -> Priced:
+    """Return what a query costs; one that fits the policy no more is shown, too."""
+    try:
+        compiled = ledger.policy()
+        tables = tables_of(data, flow.contract.data.values(), compiled)
+        query = read_query(charge.text, tables, compiled)
+        if charge_of(charge.text, query, compiled).content != charge.content:
+            changed = "it means something else under the active policy than it did"
+            return Priced(charge, query, problem=changed)
+        return Priced(charge, query, plan_of(ledger, query))
+    except (ConflictError, InputError, StaleError) as error:
+        return Priced(charge, problem=error.problems[0].message, code=error.code)

@@ -1,0 +1,301 @@
+"""Running what a contract permits: queries and tasks, whose results are withheld.
+
+A run is counted before anything is read. Whatever becomes of it, who asked is told no
+more than that it ended: why it failed may be a fact about rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from fractions import Fraction
+from typing import Final
+
+from modicum.api.local.balances import Entry
+from modicum.api.local.escrow import places
+from modicum.api.local.escrow.declared_tables import charge_of, read_query, tables_of
+from modicum.api.local.escrow.execution import (
+    CHANGED,
+    Ran,
+    Rows,
+    Tools,
+    begin,
+    carried_out,
+    give_up,
+    must_be_permitted,
+    opened,
+    reserve,
+    rows_of,
+)
+from modicum.api.local.escrow.ledger import Ledger
+from modicum.api.local.escrow.placement import to_run
+from modicum.api.local.escrow.retry import surely
+from modicum.api.local.governance.governance import active_policy
+from modicum.api.local.queries.execution import answered, must_be_drawn, must_fit
+from modicum.api.ports.engine import Engine, Engines, Sampler
+from modicum.api.ports.escrow import Equipment, Scorer, Scoring, Sealed, Work
+from modicum.api.ports.results import (
+    answers_from_bytes,
+    answers_to_bytes,
+    score_to_bytes,
+)
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    InputError,
+    Problem,
+    StaleError,
+)
+from modicum.escrow.programs import Program, Table
+from modicum.ledger.log.contracts import Charge, Contract, QueryTerms, TaskTerms
+from modicum.ledger.state.flow import Flow
+from modicum.policy import CompiledPolicy
+from modicum.query.query_file import QueryFile
+from modicum.query.tables import Tables
+
+_PRIVATE_FIRST: Final = ("private", "exact")
+
+
+class NoNoise:
+    """A sampler that adds nothing: what it answers is exact, and never goes out."""
+
+    def check(self, noise: str, scale: Fraction, sensitivity: Fraction) -> None:
+        """Return; there is nothing to draw."""
+
+    def add(self, noise: str, scale: Fraction, values: Sequence[int]) -> list[int]:
+        """Return whole numbers as they are.
+
+        Args:
+            noise: What would be added.
+            scale: Its scale.
+            values: The numbers.
+        """
+        return list(values)
+
+
+def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
+    """Run the queries of a contract, and withhold their answers.
+
+    Args:
+        ledger: The ledger.
+        tools: What it needs.
+        contract: The contract.
+
+    Raises:
+        ApprovalError: If people must agree to a release first.
+        ConflictError: If the contract does not permit it now.
+        InputError: If its noise cannot be drawn.
+        StaleError: If its queries were priced under another policy.
+        UnavailableError: If it ended without answers; its loss is spent then.
+    """
+    terms = contract.terms
+    assert isinstance(terms, QueryTerms)
+    queries, rows = ledger.turn(
+        lambda entry: (_queries(entry, contract, terms), rows_of(entry, contract)),
+        deciding=True,
+    )
+    policy = queries[0].policy
+    # What cannot run is not reserved.
+    if "private" in terms.results:
+        for one in queries:
+            must_be_drawn(one.lowered, tools.engines.sampler())
+    asked = [(one.heading.id, one.described) for one in queries]
+    denied = reserve(ledger, tools, asked)
+    if denied is not None:
+        return Ran(denied)
+    kept = contract.digest, terms.results
+    with opened(tools, rows, _query_work, queries, *kept) as apart:
+        try:
+            run = surely(
+                ledger,
+                tools.equipment,
+                lambda entry: _begin_query(entry, contract, terms, policy),
+            )
+        except (ConflictError, InputError, StaleError):
+            # The policy or people's minds changed since. Nothing was started.
+            give_up(ledger, [one for one, _ in asked], CHANGED)
+            raise
+        return carried_out(ledger, tools, contract, run, lambda: apart.finish(run))
+
+
+def _query_work(
+    equipment: Equipment,
+    engines: Engines,
+    rows: Rows,
+    queries: Sequence[QueryFile],
+    contract: str,
+    results: Sequence[str],
+) -> Work:
+    by_name: dict[str, Sampler] = {"private": engines.sampler(), "exact": NoNoise()}
+    with ExitStack() as stack:
+        asked = opened_engines(equipment, engines, rows, queries, stack)
+        for query, engine in asked:
+            for name in results:
+                must_fit(query.lowered, engine, by_name[name])
+        run = yield None
+        found = {
+            name: {
+                query.heading.id: answered(query, engine, by_name[name], engines.lots())
+                for query, engine in asked
+            }
+            for name in results
+        }
+    return {
+        name: equipment.vault.seal(
+            places.of_result(contract, int(run or 0), name), answers_to_bytes(one)
+        ).digest
+        for name, one in found.items()
+    }
+
+
+def opened_engines(
+    equipment: Equipment,
+    engines: Engines,
+    rows: Rows,
+    queries: Sequence[QueryFile],
+    stack: ExitStack,
+) -> list[tuple[QueryFile, Engine]]:
+    """Return queries, each with an engine that has its rows, while a stack is open.
+
+    Args:
+        equipment: Where the rows lie.
+        engines: Where engines come from.
+        rows: Which rows.
+        queries: The queries.
+        stack: What closes them.
+
+    Raises:
+        ModicumError: If something cannot be opened.
+    """
+    sources = {
+        name: stack.enter_context(equipment.rows(*where))
+        for name, where in rows.items()
+    }
+    return [
+        (
+            one,
+            stack.enter_context(
+                engines.engine(
+                    "duckdb",
+                    {name: sources[name] for name in one.asked.query.tables},
+                    "",
+                    spills=False,
+                )
+            ),
+        )
+        for one in queries
+    ]
+
+
+def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> Ran:
+    """Run the program of a contract, on private and exact answers apart.
+
+    Args:
+        ledger: The ledger.
+        tools: What it needs.
+        contract: The contract.
+        query: The contract whose answers it runs on.
+
+    Raises:
+        ConflictError: If the contract does not permit it now.
+        UnavailableError: If its sandbox is not there, and nothing ran; or it ended
+            without scores.
+    """
+    terms = contract.terms
+    assert isinstance(terms, TaskTerms)
+    ledger.turn(lambda entry: must_be_permitted(entry, contract))
+    # What cannot run uses nothing up.
+    program, limits = to_run(tools, terms)
+    # Whatever a run leaves in the caches of the machine, the next one may find. So what
+    # is given exact answers runs last; its score tells of them anyway.
+    inputs = {
+        name: (
+            where_is(query, name),
+            where_is(query, "private") if program.compares else None,
+        )
+        for name in sorted(terms.results, key=_PRIVATE_FIRST.index)
+    }
+    opens = {one.id for both in inputs.values() for one in both if one is not None}
+    with (
+        tools.equipment.apart(
+            _task_work, inputs, program, contract.digest, opens=opens, still=tools.still
+        ) as apart,
+        ExitStack() as held,
+    ):
+        sandbox = tools.equipment.sandbox(terms.tier)
+        turn = held.enter_context(sandbox.turn(tools.still))
+        run = surely(
+            ledger, tools.equipment, lambda entry: begin(entry, contract), tools.still
+        )
+        scorer = Scorer(program, turn, limits, held.close)
+        return carried_out(
+            ledger, tools, contract, run, lambda: apart.finish(run, scorer), held
+        )
+
+
+def _task_work(
+    equipment: Equipment,
+    inputs: Mapping[str, tuple[Sealed, Sealed | None]],
+    program: Program,
+    contract: str,
+) -> Work:
+    run = yield None
+    scores = {}
+    for name, (given, compared) in inputs.items():
+        tables = _tables(equipment, given)
+        reference = None if compared is None else _tables(equipment, compared)
+        scores[name] = yield Scoring(program, tables, reference)
+    yield None  # What comes after keeps nobody waiting.
+    return {
+        name: equipment.vault.seal(
+            places.of_result(contract, int(run or 0), name), score_to_bytes(score)
+        ).digest
+        for name, score in scores.items()
+    }
+
+
+def _tables(equipment: Equipment, sealed: Sealed) -> Mapping[str, Table]:
+    return answers_from_bytes(equipment.vault.open(sealed)).tables
+
+
+def where_is(flow: Flow, name: str) -> Sealed:
+    """Return where a result lies in the vault.
+
+    Args:
+        flow: The contract that it is a result of.
+        name: Which result.
+    """
+    return Sealed(
+        places.of_result(flow.contract.digest, flow.ended_by, name), flow.results[name]
+    )
+
+
+def _queries(entry: Entry, contract: Contract, terms: QueryTerms) -> list[QueryFile]:
+    must_be_permitted(entry, contract)
+    compiled = active_policy(entry.book)
+    data = entry.book.state.escrow.data
+    tables = tables_of(data, contract.data.values(), compiled)
+    return [_query(one, tables, compiled) for one in terms.charges]
+
+
+def _query(charge: Charge, tables: Tables, compiled: CompiledPolicy) -> QueryFile:
+    query = read_query(charge.text, tables, compiled)
+    if charge_of(charge.text, query, compiled).content != charge.content:
+        raise StaleError(
+            Problem(
+                Code.POLICY_STALE,
+                f"the query `{query.heading.id}` means something else under the active"
+                " policy than when people agreed to it",
+                help="propose it again, under another id",
+            )
+        )
+    return query
+
+
+def _begin_query(
+    entry: Entry, contract: Contract, terms: QueryTerms, policy: str
+) -> int:
+    """Count a run of queries that mean what they did when people agreed to them."""
+    if active_policy(entry.book).policy.digest != policy:
+        _queries(entry, contract, terms)  # Another one became active since.
+    return begin(entry, contract)

@@ -1,0 +1,102 @@
+"""Made-up answers to queries, to try a task on before anybody is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+from modicum.api.local.escrow.declared_tables import newest_of
+from modicum.api.local.escrow.ledger import Ledger
+from modicum.api.local.escrow.review import examined
+from modicum.api.local.governance.governance import active_policy
+from modicum.core.errors import Code, Problem, StaleError
+from modicum.escrow.dummy_answers import dummy_answers, with_noise
+from modicum.escrow.dummy_data import Dice
+from modicum.escrow.programs import Table
+from modicum.query.expected import errors_of
+from modicum.query.query_file import QueryFile
+
+_SURE: Final = Fraction(19, 20)
+#: Laplace noise of scale 1 lies within ± 3 so often: ln 20 is almost 3.
+_WIDTH: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MadeUp:
+    """Made-up answers, by release.
+
+    Attributes:
+        exact: What stands for exact answers.
+        private: The same with noise, about as much as the queries would add.
+    """
+
+    exact: Mapping[str, Table] = field(repr=False)
+    private: Mapping[str, Table] = field(repr=False)
+
+
+def queries_under(ledger: Ledger, contract: str) -> dict[str, QueryFile]:
+    """Return the queries of a contract, by release. Writes nothing.
+
+    Args:
+        ledger: The ledger.
+        contract: What the contract is called.
+
+    Raises:
+        InputError: If there is no such contract.
+        StaleError: If the active policy no longer reads them as it did.
+    """
+    found = {}
+    for one in examined(ledger, contract).queries:
+        if one.score is not None:
+            continue  # It asks for no answers of its own.
+        if one.query is None or one.problem:
+            message = f"the query `{one.charge.release}` cannot be read: {one.problem}"
+            raise StaleError(Problem(Code.POLICY_STALE, message))
+        found[one.charge.release] = one.query
+    return found
+
+
+def queries_written(ledger: Ledger, texts: Sequence[str]) -> dict[str, QueryFile]:
+    """Return queries that nobody asked for yet, by release. Writes nothing.
+
+    Args:
+        ledger: The ledger, whose newest data sets they are about.
+        texts: Query files.
+
+    Raises:
+        InputError: With the mistakes found.
+        UsageError: If there is no ledger with a policy.
+    """
+    book, _, _ = ledger.look()
+    compiled = active_policy(book)
+    newest = newest_of(book.state.escrow.data, compiled)
+    read = [newest.read(text, compiled) for text in texts]
+    return {one.heading.id: one for one in read}
+
+
+def made_up(queries: Mapping[str, QueryFile], dice: Dice) -> MadeUp:
+    """Return made-up answers to queries, from what is declared and nothing else.
+
+    The noise is not the real one, and protects nobody. Averages, and whatever else is
+    told of several mechanisms, get none.
+
+    Args:
+        queries: The queries, by release.
+        dice: What draws.
+
+    Raises:
+        InputError: If a query has more than 100,000 groups.
+    """
+    exact, private = {}, {}
+    for release, one in queries.items():
+        asked = one.asked
+        table = dummy_answers(asked.query, asked.tables, dice, asked.part)
+        exact[release] = table
+        for error in errors_of(one.lowered, _SURE):
+            if error.per == "answer":
+                scale = error.half_width / _WIDTH
+                table = with_noise(table, scale, dice, error.aggregate)
+        private[release] = table
+    return MadeUp(exact, private)

@@ -1,0 +1,352 @@
+"""Answers to a release: what the rules say, the first time and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from modicum.api.local.balances import Book
+from modicum.api.local.decision import Decision
+from modicum.api.schema.release import Status
+from modicum.core.document import Entries, Node
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    Mark,
+    Problem,
+)
+from modicum.core.reader import Problems, place
+from modicum.core.text import shortened
+from modicum.ledger import (
+    Balances,
+    RecordedRelease,
+    ReleaseStatus,
+    Standing,
+    Verdict,
+    decide,
+    record_release,
+)
+from modicum.ledger.cells.axes import space_of
+from modicum.ledger.decision.approvals import hearings_of_release
+from modicum.ledger.decision.balances import facts_of
+from modicum.ledger.state.lifecycle import id_taken
+from modicum.ledger.state.pending import requested_by_another
+from modicum.policy import CompiledPolicy, Policy
+from modicum.policy.predicates import holds, words
+from modicum.release import ReleaseDraft, read_and_price
+from modicum.release.sampling import words_of
+from modicum.release.unit_losses import STATED
+
+#: A release in any form: a draft, plain data as in a file, or a tree with places.
+Description: TypeAlias = "ReleaseDraft | Mapping[str, object] | Node"
+
+#: So many mechanisms are named in one notice.
+_NAMED_MAX = 5
+
+
+def price_release(
+    release: Description, compiled: CompiledPolicy, *, guarded: bool = True
+) -> RecordedRelease:
+    """Return a release, read and priced under a policy, as the ledger keeps it.
+
+    Args:
+        release: The release.
+        compiled: The policy.
+        guarded: Whether the guards of the policy look at it. What happened already
+            is counted, however badly it is described.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    vocabulary = compiled.policy.vocabulary
+    priced = read_and_price(release, vocabulary)
+    recorded = record_release(priced)
+    if guarded and compiled.policy.guards:
+        marks = [one.mechanism.mark for one in priced.mechanisms]
+        _refuse_guarded(recorded, compiled.policy, marks)
+    return recorded
+
+
+def _refuse_guarded(
+    recorded: RecordedRelease, policy: Policy, marks: Sequence[Mark | None]
+) -> None:
+    """Refuse mechanisms whose description lacks what a guard of the policy asks for.
+
+    Raises:
+        InputError: With the guard's own words, for each mechanism and guard.
+    """
+    found = Problems()
+    facts = facts_of(recorded, policy.vocabulary)
+    for mechanism, one, mark in zip(recorded.mechanisms, facts, marks, strict=True):
+        for guard in policy.guards:
+            if not holds(guard.unless, one):
+                found.add(
+                    Problem(
+                        Code.GUARDED,
+                        f"mechanism `{mechanism.description.get('name', '?')}`:"
+                        f" {guard.message}",
+                        mark,
+                        notes=(
+                            f"guard `{guard.name}` ({place(guard.mark)}) asks for"
+                            f" {words(guard.unless)}",
+                        ),
+                    )
+                )
+    found.raise_any()
+
+
+def place_of(release: Description) -> Mark | None:
+    """Return where the id of a release stands, if it stands in a file."""
+    if not isinstance(release, Entries):
+        return None
+    return next((v.mark for key, v in release.entries if key.text == "release"), None)
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """Who asks, and of which ledger.
+
+    Attributes:
+        ledger: What people call the ledger.
+        book: The book, read up to the head.
+        actor: Who asks.
+    """
+
+    ledger: str
+    book: Book
+    actor: str
+
+
+def every_period(release: RecordedRelease, compiled: CompiledPolicy) -> str:
+    """Return to what a release is charged that names no `periods`, such as `every day`.
+
+    Args:
+        release: The release.
+        compiled: The policy.
+
+    Returns:
+        Empty if it names them, or no rule adds up by periods.
+    """
+    vocabulary = compiled.policy.vocabulary
+    static = vocabulary.population.static
+    if not vocabulary.clocks or not any(
+        one.part.periods is None and static.isdisjoint(one.attributes)
+        for one in release.mechanisms
+    ):
+        return ""
+    return charged_periods(compiled)
+
+
+def charged_periods(compiled: CompiledPolicy) -> str:
+    """Return the periods that rules add up by, such as `every day`; empty for none.
+
+    Args:
+        compiled: The policy.
+    """
+    vocabulary = compiled.policy.vocabulary
+    units = dict.fromkeys(base.unit for base in compiled.rules.bases)
+    periods = dict.fromkeys(space_of(unit, vocabulary).period for unit in units)
+    return " and ".join(f"every {one}" for one in periods if one is not None)
+
+
+def first_answer(
+    asking: Asking, balances: Balances, recorded: RecordedRelease, day: int
+) -> Decision:
+    """Return what the rules say to a release that the ledger does not know.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        balances: What was charged.
+        recorded: The release.
+        day: The day on which it is decided, as an ordinal.
+    """
+    verdict = decide(balances, recorded, day)
+    return answer_to(asking, balances.compiled, recorded, verdict)
+
+
+def answer_to(
+    asking: Asking,
+    compiled: CompiledPolicy,
+    recorded: RecordedRelease,
+    verdict: Verdict,
+    status: Status = "checked",
+    expires_at: str = "",
+) -> Decision:
+    """Return the answer to a release that was decided on the ledger as it is now.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        compiled: The policy that it was decided by.
+        recorded: The release.
+        verdict: What the rules say.
+        status: Where it will stand.
+        expires_at: When its reservation will run out; empty if there will be none.
+    """
+    book, state = asking.book, asking.book.state
+    is_active = book.is_active(compiled)
+    notices = [
+        f"no rule is about mechanism `{name}`: nothing limits it"
+        for name in verdict.uncovered
+    ]
+    if state.policy is None:
+        notices.append(
+            f"{asking.ledger} holds nothing yet: this is decided on an empty ledger"
+        )
+    elif not is_active:
+        notices.append(
+            "decided under another policy than the active one"
+            f" (`{state.policy.name}`, {state.policy.digest[:12]})"
+        )
+    notices.extend(_samples(recorded))
+    notices.extend(_derived(recorded))
+    if compiled.policy.vocabulary.population.static:
+        notices.extend(_static(recorded, compiled))
+    return Decision(
+        release=recorded.id,
+        verdict=verdict,
+        status=status,
+        policy_name=compiled.policy.name,
+        policy_digest=compiled.policy.digest,
+        policy_active=is_active,
+        seq=state.seq,
+        head=state.head,
+        expires_at=expires_at,
+        notices=tuple(notices),
+        approvals=tuple(
+            one.approval
+            for one in hearings_of_release(
+                recorded, compiled.policy, state, asking.actor
+            )
+            if not one.given
+        ),
+    )
+
+
+def _samples(recorded: RecordedRelease) -> Iterator[str]:
+    """Yield which mechanisms must draw a sample, and how: their losses rely on it."""
+    for one in recorded.mechanisms:
+        sampled = words_of(one.description)
+        if sampled:
+            name = one.description.get("name", "?")
+            yield f"mechanism `{name}` runs {sampled}, which nobody may see"
+
+
+def _derived(recorded: RecordedRelease) -> Iterator[str]:
+    """Yield of which units the loss follows from that of another unit, and how."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for number, one in enumerate(recorded.mechanisms):
+        if one.sources is None or STATED.issuperset(one.sources.values()):
+            continue
+        for unit, source in one.sources.items():
+            if source not in STATED:
+                name = str(one.description.get("name", number + 1))
+                found.setdefault((unit, source), []).append(name)
+    for (unit, source), names in found.items():
+        every = len(names) == len(recorded.mechanisms)
+        of = "" if every else f" of {shortened(names, _NAMED_MAX)}"
+        yield f"the loss{of} per {unit} is derived from {source}"
+
+
+def _static(recorded: RecordedRelease, compiled: CompiledPolicy) -> Iterator[str]:
+    """Yield which attributes have a release charged to every period."""
+    read = {name for one in recorded.mechanisms for name in one.attributes}
+    static = sorted(read & compiled.policy.vocabulary.population.static)
+    every = charged_periods(compiled) if static else ""
+    if every:
+        names = shortened([f"`{one}`" for one in static])
+        yield (
+            f"it reads {names}, declared static: it is charged to {every}, also to"
+            " those that `periods` leaves out"
+        )
+
+
+def refuse_other(
+    known: Standing, recorded: RecordedRelease, mark: Mark | None = None
+) -> None:
+    """Refuse a release whose id cannot be given to it.
+
+    Args:
+        known: Where the id stands.
+        recorded: The release that was described.
+        mark: Where its id stands, for messages.
+
+    Raises:
+        ConflictError: If the id stands with other contents, or was given up.
+    """
+    if known.content != recorded.content:
+        raise id_taken(known, mark)
+    if not known.status.counts:
+        raise ConflictError(
+            Problem(
+                Code.RELEASE_STATE,
+                f"release `{recorded.id}` is {known.status.value}: its loss is not"
+                " counted, and its id is not used again",
+                mark,
+                help="submit it under a new id; if it happened, record it under one",
+            )
+        )
+
+
+def refuse_requested(
+    book: Book, one: RecordedRelease, by: str, mark: Mark | None
+) -> None:
+    """Refuse a release whose id somebody else asks for, with other contents.
+
+    Args:
+        book: The book, read up to the head; the id does not stand in it.
+        one: The release.
+        by: Who brings it in.
+        mark: Where its id stands, for messages.
+
+    Raises:
+        ConflictError: If somebody else asks for another release under this id.
+    """
+    known = book.state.waiting.held_by_another(one.id, one.content, by)
+    if known is not None:
+        raise requested_by_another(known, mark)
+
+
+def corrected_answer(
+    asking: Asking,
+    balances: Balances,
+    known: Standing,
+    charged: RecordedRelease,
+    now: RecordedRelease,
+) -> Decision:
+    """Return what the rules would say to a past release were it described otherwise.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        balances: What was charged, this release included.
+        known: Where it stands.
+        charged: The release as it was charged.
+        now: The release as it is to be charged.
+    """
+    balances.take_back(charged, known.day)
+    try:
+        decision = first_answer(asking, balances, now, known.day)
+    finally:
+        balances.charge(charged, known.day)
+    return replace(decision, status=known.status.value)
+
+
+def repeated_answer(
+    asking: Asking, balances: Balances, known: Standing, charged: RecordedRelease
+) -> Decision:
+    """Return the answer to a release that stands already; nothing is added.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        balances: What was charged, this release included.
+        known: Where it stands.
+        charged: The release as it was charged.
+    """
+    decision = corrected_answer(asking, balances, known, charged, charged)
+    reserved = known.status is ReleaseStatus.RESERVED
+    return replace(
+        decision,
+        retry=True,
+        expires_at=known.expires_at if reserved else "",
+    )

@@ -1,0 +1,267 @@
+"""The cells of a rule: what each was charged, and by which releases.
+
+A cell is shown by one of its points; all points of a segment were charged alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from modicum.accounting import Loss, Total
+from modicum.accounting.losses import total_of
+from modicum.api.local.explanation.contributions import Spent
+from modicum.core.errors import Code, InvariantError, Problem, check
+from modicum.core.record import dataclass
+from modicum.ledger import Balances, RecordedRelease, RuleLoss
+from modicum.ledger.cells.axes import Box, Region, Space
+from modicum.ledger.cells.family import Charge, Family, Inquiry
+from modicum.ledger.cells.sums import nothing
+from modicum.ledger.decision.balances import Brought, facts_of
+from modicum.ledger.decision.charges import charged, moved
+from modicum.ledger.decision.decide import over_history, undated
+from modicum.ledger.log.recorded_release import RecordedMechanism
+from modicum.policy import CompiledPolicy, Rule
+from modicum.policy.predicates import holds
+from modicum.release import EVERYTHING, Part
+from modicum.release.parts import FIRST_DAY, LAST_DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Points of a rule's space that were charged alike.
+
+    Attributes:
+        rule: The rule.
+        space: Where the instances of its unit lie.
+        box: Some of the points: a box of them.
+        total: What was charged there.
+    """
+
+    rule: Rule
+    space: Space
+    box: Box
+    total: Total
+
+    @property
+    def words(self) -> str:
+        """The box in words; empty if the rule has one cell only."""
+        return self.space.words(self.box)
+
+    @property
+    def point(self) -> tuple[int, ...]:
+        """One of the points."""
+        return tuple(low for low, _ in self.box)
+
+
+def cells_of(
+    balances: Balances, rule: Rule, part: Part = EVERYTHING, day: int = 0
+) -> list[Cell]:
+    """Return the cells of a rule over history that a part of the data touches.
+
+    Args:
+        balances: What was charged.
+        rule: A rule of their policy.
+        part: The part; by default all of the data.
+        day: The day around which distant periods are put together, as an ordinal.
+    """
+    family = balances.family(rule.unit)
+    regions = family.space.regions(part, day, timeless=False)
+    overlay = family.segments.overlay(list(regions))
+    places = np.flatnonzero(overlay.inside.any(axis=1))
+    charge = Charge(
+        (_number(balances, rule),),
+        family.rows((_number(balances, rule),)),
+        places,
+        nothing(len(places)),
+        everywhere=False,
+    )
+    then = family.segments.then()
+    (totals,) = spent_before(family, Inquiry(overlay, (charge,)), charge)
+    return [
+        Cell(rule, family.space, then.box(overlay, int(place)), total)
+        for place, total in zip(places, totals, strict=True)
+    ]
+
+
+def spent_before(family: Family, inquiry: Inquiry, charge: Charge) -> list[list[Total]]:
+    """Return, by rule and piece, what was charged before."""
+    spent = family.spent(inquiry, charge)
+    rules = np.arange(len(charge.numbers))
+    by_piece = [
+        spent.at(np.full_like(rules, piece)).totals()
+        for piece in range(len(charge.places))
+    ]
+    return [[totals[rule] for totals in by_piece] for rule in rules.tolist()]
+
+
+def fullest(cells: Iterable[Cell], compiled: CompiledPolicy) -> Cell:
+    """Return the cell that leaves the least of its rule's budget.
+
+    Args:
+        cells: Cells of one rule, at least one.
+        compiled: Its policy.
+    """
+    found = list(cells)
+    own_filter = compiled.filter_of(found[0].rule.budget)
+    return max(found, key=lambda one: own_filter.fullness(one.total))
+
+
+def standing_of(
+    cell: Cell, compiled: CompiledPolicy, share: Fraction = Fraction(1)
+) -> RuleLoss:
+    """Return what a rule was charged in a cell, and what it admits.
+
+    Args:
+        cell: The cell.
+        compiled: The policy of the rule.
+        share: What part of its budget is looked at.
+    """
+    budget = cell.rule.budget
+    own_filter = compiled.filter_of(budget).unlocked(share)
+    allowed = own_filter.admits(cell.total)
+    return RuleLoss(
+        rule=cell.rule,
+        allowed=allowed,
+        before=cell.total,
+        alone=Total(),
+        own_filter=own_filter,
+        filter_name=compiled.policy.filter_name,
+        report_delta=compiled.report_delta(budget),
+        cell=cell.words,
+        denying=int(not allowed),
+        share=share,
+    )
+
+
+def standing_in(balances: Balances, rule: Rule, day: int) -> RuleLoss:
+    """Return what a rule over history was charged in the fullest of its cells.
+
+    If it is over its limit, it is told whether it is over at both ends of time.
+
+    Args:
+        balances: What was charged.
+        rule: The rule.
+        day: The day around which distant periods are put together, as an ordinal.
+    """
+    found = over_history(balances, rule, Total())
+    if found.allowed or balances.family(rule.unit).space.period is None:
+        return found
+    ends = (Part(periods=((end, end),)) for end in (FIRST_DAY, LAST_DAY))
+    every = all(
+        not standing_of(fullest(cells, balances.compiled), balances.compiled).allowed
+        for cells in (cells_of(balances, rule, end, day) for end in ends)
+    )
+    return replace(found, every_period=every)
+
+
+def denying_cell(
+    balances: Balances, release: RecordedRelease, day: int, loss: RuleLoss
+) -> Cell:
+    """Return the cell that a verdict of a rule over history tells of.
+
+    Args:
+        balances: What was charged, as it was when the verdict was given.
+        release: The release.
+        day: The day on which it was decided, as an ordinal.
+        loss: What the rule said.
+
+    Raises:
+        InvariantError: If the verdict is of another release, or of another time.
+    """
+    number = _number(balances, loss.rule)
+    for family, inquiry in balances.asked(release, day):
+        for charge in inquiry.charges:
+            if number in charge.numbers:
+                then, overlay = family.segments.then(), inquiry.overlay
+                boxes = (then.box(overlay, int(place)) for place in charge.places)
+                spent = spent_before(family, inquiry, charge)
+                before = spent[charge.numbers.index(number)]
+                for box, total in zip(boxes, before, strict=True):
+                    found = Cell(loss.rule, family.space, box, total)
+                    if total == loss.before and found.words == loss.cell:
+                        return found
+    message = "a verdict tells of a cell that the release does not touch"
+    raise InvariantError(Problem(Code.INTERNAL, message))
+
+
+def spent_in(
+    cell: Cell, brought: Iterable[Brought], compiled: CompiledPolicy
+) -> list[Spent]:
+    """Return what each release that counts was charged in a cell.
+
+    Args:
+        cell: The cell.
+        brought: The releases, in the words of the policy.
+        compiled: The policy of the rule.
+
+    Returns:
+        Those that were charged there, in the order of the log. Where segments are too
+        many to be told apart, the cell was charged for others, too.
+    """
+    return spent_in_each([cell], brought, compiled)[0]
+
+
+def spent_in_each(
+    cells: list[Cell], brought: Iterable[Brought], compiled: CompiledPolicy
+) -> list[list[Spent]]:
+    """Return, by cell, what each release that counts was charged in it.
+
+    Args:
+        cells: The cells.
+        brought: The releases, in the words of the policy; gone through once.
+        compiled: The policy of the rules.
+    """
+    found: list[list[Spent]] = [[] for _ in cells]
+    for one in brought if cells else ():
+        if one.counts:
+            for place, cell in enumerate(cells):
+                losses = list(_charged_in(cell, one.release, one.day, compiled))
+                if losses:
+                    bare = undated(one.release, cell.rule, cell.space, compiled)
+                    found[place].append(
+                        Spent(one.release.id, total_of(losses), bool(bare))
+                    )
+    return found
+
+
+def _charged_in(
+    cell: Cell, release: RecordedRelease, day: int, compiled: CompiledPolicy
+) -> Iterator[Loss]:
+    vocabulary = compiled.policy.vocabulary
+    asks = (cell.rule.predicate, *cell.rule.settings)
+    facts = facts_of(release, vocabulary)
+    for mechanism, one in zip(release.mechanisms, facts, strict=True):
+        if not all(holds(predicate, one) for predicate in asks):
+            continue
+        sides = _sides(cell, mechanism, day, compiled)
+        if all(sides):
+            yield charged(mechanism, cell.rule.unit, vocabulary)
+        elif any(sides):
+            yield moved(mechanism, cell.rule.unit, vocabulary)
+
+
+def _sides(
+    cell: Cell, mechanism: RecordedMechanism, day: int, compiled: CompiledPolicy
+) -> list[bool]:
+    static = compiled.policy.vocabulary.population.static
+    timeless = not static.isdisjoint(mechanism.attributes)
+    regions = cell.space.regions(mechanism.part, day, timeless=timeless)
+    return [_holds_point(region, cell.point) for region in regions]
+
+
+def _holds_point(region: Region, point: tuple[int, ...]) -> bool:
+    return region is None or any(
+        all(low <= one <= high for one, (low, high) in zip(point, box, strict=True))
+        for box in region
+    )
+
+
+def _number(balances: Balances, rule: Rule) -> int:
+    number = balances.compiled.rules.number(rule.id)
+    check(number is not None, "LED-3: only rules over history have balances")
+    assert number is not None
+    return number

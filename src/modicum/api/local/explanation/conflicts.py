@@ -1,0 +1,159 @@
+"""Rules that history exceeds: by how much, because of what, and what would fit.
+
+All rules are looked at, also those that others imply: once a rule is exceeded, it
+implies nothing any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from modicum.accounting import Budget, Total, filter_for
+from modicum.accounting.budgets import budget_text
+from modicum.api.local.explanation.budget_fit import readable, smallest_budget
+from modicum.api.local.explanation.charges import cells_of, fullest, spent_in_each
+from modicum.api.local.explanation.contributions import (
+    Contributor,
+    Spent,
+    contributors_text,
+    decisive,
+    shares,
+    undated_text,
+)
+from modicum.api.local.explanation.denial_text import amount_text
+from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.ledger import Balances, RecordedRelease, RuleLoss
+from modicum.ledger.decision.amounts import amounts
+from modicum.ledger.decision.balances import Brought, facts_of
+from modicum.ledger.decision.decide import over_history
+from modicum.policy import CompiledPolicy, Rule
+from modicum.policy.rule_profile import budget_place
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A rule that history exceeds: it denies what matches it, in the cells over it.
+
+    Attributes:
+        loss: What the rule was charged in its fullest cell, and what it admits.
+        coordinate: What its contributors are measured by.
+        contributors: The releases that were charged in that cell, largest first.
+        fits: The smallest budget of the same measure that what every cell was charged
+            fits in; None if there is none.
+        mark: Where the rule's budget stands in the policy.
+    """
+
+    loss: RuleLoss
+    coordinate: int
+    contributors: tuple[Contributor, ...]
+    fits: Budget | None
+    mark: Mark | None
+
+    @property
+    def rule(self) -> Rule:
+        """The rule."""
+        return self.loss.rule
+
+    @property
+    def problem(self) -> Problem:
+        """The conflict as a mistake of the policy: where, by what, and the remedy."""
+        found = amounts(self.loss)
+        spent = amount_text(found.together, found.scale)
+        limit = amount_text(found.limit, found.scale)
+        where = f", in {self.loss.cell}" if self.loss.cell else ""
+        made_by = contributors_text(self.contributors, self.coordinate)
+        cause = undated_text(self.contributors)
+        if self.fits is None:
+            remedy = "no budget of this measure fits; leave the rule as it was"
+        else:
+            fits = readable(self.fits, self.loss.filter_name, self.loss.before)
+            remedy = f"keep at least {budget_text(fits)} for this rule"
+        return Problem(
+            Code.POLICY_CONFLICT,
+            f"releases already made exceed the rule {self.rule.id}",
+            self.mark,
+            label=f"{found.measure} is {spent} already, more than {limit}{where}",
+            notes=(*([cause] if cause else ()), f"made by {made_by}"),
+            help=remedy,
+        )
+
+
+def conflicts(
+    history: Iterable[Brought], compiled: CompiledPolicy
+) -> tuple[Conflict, ...]:
+    """Return the rules over history that a history exceeds, in the policy's order.
+
+    Args:
+        history: All releases that were ever brought in, in the order of the log, in
+            the words of the policy. It is gone through several times.
+        compiled: The policy.
+    """
+    balances = Balances(compiled, history)
+    counted = _Counted(history)
+    exceeded = [loss for loss in charged_rules(counted, balances) if not loss.allowed]
+    worst = [fullest(cells_of(balances, one.rule), compiled) for one in exceeded]
+    spent = spent_in_each(worst, history, compiled)
+    return tuple(
+        _conflict(balances, replace(loss, before=cell.total, cell=cell.words), own)
+        for loss, cell, own in zip(exceeded, worst, spent, strict=True)
+    )
+
+
+def _conflict(balances: Balances, loss: RuleLoss, spent: Iterable[Spent]) -> Conflict:
+    compiled, coordinate = balances.compiled, decisive(loss)
+    return Conflict(
+        loss,
+        coordinate,
+        shares(spent, coordinate),
+        _smallest_for_all(balances, loss.rule),
+        budget_place(loss.rule, compiled.policy),
+    )
+
+
+def _smallest_for_all(balances: Balances, rule: Rule) -> Budget | None:
+    """Return the smallest budget that what every cell was charged fits in."""
+    compiled = balances.compiled
+    name, found = compiled.policy.filter_name, rule.budget
+    for total, _ in balances.charged(rule):
+        if not _fits(found, name, total):
+            larger = smallest_budget(found, name, total)
+            if larger is None:
+                return None
+            found = larger
+    return found
+
+
+def _fits(budget: Budget, name: str, total: Total) -> bool:
+    try:
+        return filter_for(budget, name).admits(total)
+    except InputError:  # The filter is not proven for it.
+        return False
+
+
+class _Counted(Iterable[RecordedRelease]):
+    """The releases of a history whose loss counts."""
+
+    def __init__(self, history: Iterable[Brought]) -> None:
+        self._history = history
+
+    def __iter__(self) -> Iterator[RecordedRelease]:
+        return (one.release for one in self._history if one.counts)
+
+
+def charged_rules(
+    releases: Iterable[RecordedRelease], balances: Balances
+) -> Iterator[RuleLoss]:
+    """Yield how every rule stands that one of the releases falls under.
+
+    Args:
+        releases: The releases.
+        balances: What the rules were charged.
+    """
+    compiled = balances.compiled
+    rules: dict[str, Rule] = {}
+    for release in releases:
+        facts = facts_of(release, compiled.policy.vocabulary)
+        rules.update((rule.id, rule) for rule, _ in compiled.rules.matching(facts))
+    for identifier in sorted(rules, key=lambda one: compiled.rules.number(one) or 0):
+        yield over_history(balances, rules[identifier], Total())

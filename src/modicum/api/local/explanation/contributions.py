@@ -1,0 +1,150 @@
+"""What releases take of a sum: who filled a rule, in one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from modicum.accounting import INFINITE, Total
+from modicum.accounting.grid import DELTA, coordinate_name
+from modicum.api.local.explanation.denial_text import amount, amount_text
+from modicum.api.schema.ledger import Spender
+from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
+from modicum.core.record import dataclass
+from modicum.core.text import shortened
+from modicum.ledger import RuleLoss
+
+
+@dataclass(frozen=True, slots=True)
+class Contributor:
+    """What one release takes of a rule.
+
+    Attributes:
+        release: Its id.
+        units: Its loss on the coordinate that decides, or its own delta, in ledger
+            units; `INFINITE` if no bound is proven.
+        share: Which part of the sum that is; None if the sum is infinite.
+        undated: Whether it is charged to every period, because it names no `periods`.
+    """
+
+    release: str
+    units: int
+    share: Fraction | None
+    undated: bool = False
+
+
+def decisive(loss: RuleLoss) -> int:
+    """Return the coordinate that a rule stands or falls by: own deltas, or a sum.
+
+    Args:
+        loss: What the rule says.
+    """
+    total, own_filter = loss.together, loss.own_filter
+    nearest = own_filter.nearest(total)
+    if nearest is None or total.units(DELTA) > own_filter.delta_cap:
+        return DELTA
+    return nearest[0]
+
+
+class Spent(NamedTuple):
+    """What a release was charged in a cell.
+
+    Attributes:
+        release: Its id.
+        total: What it was charged.
+        undated: Whether it is charged to every period, because it names no `periods`.
+    """
+
+    release: str
+    total: Total
+    undated: bool
+
+
+def shares(spent: Iterable[Spent], coordinate: int) -> tuple[Contributor, ...]:
+    """Return what releases take of a sum, the largest first.
+
+    Args:
+        spent: What each was charged.
+        coordinate: The coordinate of the sum.
+    """
+    amounts = [(one, one.total.units(coordinate)) for one in spent]
+    whole = sum(units for _, units in amounts)
+    finite = whole < INFINITE
+    found = [
+        Contributor(
+            one.release,
+            units,
+            Fraction(units, whole) if finite and whole else None,
+            one.undated,
+        )
+        for one, units in amounts
+    ]
+    return tuple(sorted(found, key=lambda one: -one.units))
+
+
+def contributors_text(
+    spent: Sequence[Contributor], coordinate: int, most: int = 5
+) -> str:
+    """Return the largest contributors in words.
+
+    Args:
+        spent: The contributors, largest first.
+        coordinate: What they are measured by.
+        most: How many of them to name.
+    """
+    scale = DELTA_UNIT if coordinate == DELTA else LOSS_UNIT
+    named = [
+        f"{one.release} ({coordinate_name(coordinate)}"
+        f" {amount_text(one.units, scale)}{_percent(one.share)})"
+        for one in spent[:most]
+    ]
+    left = len(spent) - len(named)
+    return ", ".join(named) + (f" and {left} more" if left else "")
+
+
+def undated_text(spent: Iterable[Contributor], most: int = 5) -> str:
+    """Return which releases are charged to every period, and what can be done.
+
+    Args:
+        spent: Who was charged in a cell that is over its limit.
+        most: How many releases to name; 0 for none.
+
+    Returns:
+        Empty if all of them name their periods.
+    """
+    bare = [one.release for one in spent if one.undated]
+    if not bare:
+        return ""
+    are, their = (" is", "its") if len(bare) == 1 else ("s are", "their")
+    named = f": {shortened(bare, most)}" if most else ""
+    return (
+        f"{len(bare)} release{are} charged to every period, because {their} `periods`"
+        f" are missing{named};"
+        " correct what was recorded as past by  modicum release redescribe FILE"
+        " --reason …"
+    )
+
+
+def spenders_view(found: Iterable[Contributor], coordinate: int) -> tuple[Spender, ...]:
+    """Return what releases take of a sum, for people to read.
+
+    Args:
+        found: The releases.
+        coordinate: What they are measured by.
+    """
+    scale = DELTA_UNIT if coordinate == DELTA else LOSS_UNIT
+    return tuple(
+        Spender(
+            release=one.release,
+            coordinate=coordinate_name(coordinate),
+            amount=amount(one.units, scale),
+            share=None if one.share is None else float(one.share),
+            undated=one.undated,
+        )
+        for one in found
+    )
+
+
+def _percent(share: Fraction | None) -> str:
+    return "" if share is None else f", {share.numerator * 100 // share.denominator} %"

@@ -1,0 +1,261 @@
+"""Explanations of rules: policy and ledger facts as text and as answers, no more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import ROUND_DOWN, Context, Decimal
+from fractions import Fraction
+
+from modicum.accounting import INFINITE, ApproxBudget, Epsilon
+from modicum.accounting.budgets import budget_text
+from modicum.accounting.grid import coordinate_name
+from modicum.api.schema.policy import ApproxDp
+from modicum.api.schema.release import Loss, RuleLines, Sums
+from modicum.api.schema.shape import Amount
+from modicum.core.rationals import LOSS_UNIT, brief, unpadded
+from modicum.core.text import shortened
+from modicum.ledger import RuleLoss, Verdict
+from modicum.ledger.decision.amounts import (
+    Amounts,
+    Approximation,
+    amounts,
+    approximation,
+    sums,
+)
+from modicum.policy.rules import Stage
+
+#: Where lines about a rule begin.
+_INDENT = " " * 9
+#: So many mechanisms without `periods` are named.
+_NAMED = 5
+
+
+def reasons(verdict: Verdict) -> Iterator[RuleLines]:
+    """Yield what each rule says, those that deny first.
+
+    Args:
+        verdict: What they say.
+    """
+    losses = sorted(verdict.losses, key=lambda loss: loss.allowed)
+    width = max((len(loss.rule.id) for loss in losses), default=0)
+    for loss in losses:
+        yield RuleLines(rule=loss.rule.id, lines=tuple(_rule_lines(loss, width)))
+    if not losses:
+        yield RuleLines(
+            rule="", lines=("  no rule of the policy is about this release",)
+        )
+
+
+def _rule_lines(loss: RuleLoss, width: int) -> Iterator[str]:
+    found = amounts(loss)
+    glyph = "ok  " if loss.allowed else "OVER"
+    alone = loss.rule.stage is Stage.RELEASE
+    shown = "  ".join(
+        f"{name} {amount_text(value, found.scale)}"
+        for name, value in (
+            ("before", found.before),
+            ("alone", found.alone),
+            ("together", found.together),
+            ("limit", found.limit),
+        )
+    )
+    stage = ", each release alone" if alone else ""
+    cell = f", {loss.cell}" if loss.cell else ""
+    unlocked = f", {_percent(loss.share)} unlocked" if loss.share < 1 else ""
+    yield (
+        f"  {glyph} {loss.rule.id:<{width}}  {found.measure}: {shown}"
+        f"  (per {loss.rule.unit}{stage}{cell}{unlocked})"
+    )
+    if not loss.allowed:
+        yield from _denial_lines(loss, found)
+
+
+def cause_text(loss: RuleLoss) -> str:
+    """Return why a rule is over its limit, if that is because `periods` are missing.
+
+    Args:
+        loss: What the rule says.
+
+    Returns:
+        The cause and what to do about it; empty if it is another.
+    """
+    if loss.undated:
+        named = shortened(loss.undated, _NAMED)
+        return (
+            f"charged to every period, because `periods` is missing ({named}):"
+            " name the days that are read, such as"
+            "  periods: {from: 2026-05-01, to: 2026-05-01}"
+        )
+    if loss.every_period:
+        return (
+            "over in every period, also those to come, as releases without `periods`"
+            f" are charged to all: see which by  modicum ledger balance {loss.rule.id}"
+        )
+    return ""
+
+
+def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
+    indent = _INDENT
+    cause = cause_text(loss)
+    if cause:
+        yield f"{indent}{cause}"
+    if loss.denying > 1:
+        yield f"{indent}{loss.denying} cells deny; {_of_these(loss)}"
+    near, summed = approximation(loss), sums(loss)
+    if loss.locked is not None:
+        from modicum.api.local.explanation.locked_words import (
+            locked_remedy,
+            locked_text,
+        )
+
+        yield f"{indent}{locked_text(loss.locked, loss.rule.unit)}"
+        yield f"{indent}{locked_remedy(loss.locked, loss.rule.unit)}"
+    elif loss.share < 1:
+        yield (
+            f"{indent}{_percent(loss.share)} of the budget is unlocked by now; the"
+            " limits below are those"
+        )
+    if found.measure == "delta":
+        yield f"{indent}{_delta_text(loss)}"
+    else:
+        if near is not None:
+            added = loss.rule.stage is Stage.HISTORY
+            yield f"{indent}{_approximation_text(near, added=added)}"
+        if summed is not None and summed.together >= INFINITE:
+            yield f"{indent}no finite bound is proven for any coordinate it sums"
+        elif summed is not None:
+            yield (
+                f"{indent}the filter sums {summed.measure}:"
+                f" {amount_text(summed.before)} + {amount_text(summed.alone)}"
+                f" = {amount_text(summed.together)}, more than"
+                f" {amount_text(summed.limit)}"
+            )
+    yield (
+        f"{indent}the rule: {budget_text(loss.rule.budget)} per {loss.rule.unit},"
+        f" when {loss.rule.when}"
+    )
+    places = [str(mark) for mark in loss.rule.marks if mark is not None]
+    if places:
+        yield f"{indent}from {' x '.join(places)}"
+
+
+def _of_these(loss: RuleLoss) -> str:
+    """Return how a cell was chosen of those that deny."""
+    compared = loss.compared
+    cap = dict(loss.own_filter.caps).get(compared) if compared is not None else None
+    if compared is None or cap is None or loss.together.units(compared) <= cap:
+        return "this is one of them"  # Another coordinate denies, or delta.
+    name = coordinate_name(compared)
+    return f"this one is over its limit by the most {name}"
+
+
+def _delta_text(loss: RuleLoss) -> str:
+    if isinstance(loss.rule.budget, ApproxBudget) and loss.own_filter.caps:
+        return (
+            "the mechanisms' own deltas exceed the share of delta that the filter"
+            f" {loss.filter_name} keeps for them"
+        )
+    return "the mechanisms' own deltas exceed the delta that the rule allows"
+
+
+def _approximation_text(near: Approximation, *, added: bool) -> str:
+    remark = "; losses do not simply add" if added else ""
+    return (
+        f"tightest eps at delta {brief(near.delta)}:"
+        f" before {epsilon_text(near.before)}, alone {epsilon_text(near.alone)},"
+        f" together {epsilon_text(near.together)} (by {near.together.method}){remark}"
+    )
+
+
+def _percent(share: Fraction) -> str:
+    """Return a share in percent, rounded down."""
+    tenths = share.numerator * 1000 // share.denominator
+    return f"{tenths // 10} %" if tenths % 10 == 0 else f"{tenths / 10} %"
+
+
+def room_text(units: int, scale: int = LOSS_UNIT) -> str:
+    """Return what is left for people: four digits, rounded down so that it fits."""
+    if units >= INFINITE:
+        return "inf"
+    down = Context(prec=4, rounding=ROUND_DOWN)
+    return f"{float(down.divide(Decimal(units), Decimal(scale))):.4g}"
+
+
+def amount_text(units: int, scale: int = LOSS_UNIT) -> str:
+    """Return an amount for people: four significant digits, `inf` if infinite."""
+    if units >= INFINITE:
+        return "inf"
+    return unpadded(f"{units / scale:.4g}")
+
+
+def epsilon_text(epsilon: Epsilon) -> str:
+    """Return an epsilon for people, to four decimals."""
+    if epsilon.units >= INFINITE:
+        return "inf"
+    return f"{epsilon.units / LOSS_UNIT:.4f}"
+
+
+def loss_view(loss: RuleLoss) -> Loss:
+    """Return what one rule says about a release, for people to read."""
+    found, summed, near = amounts(loss), sums(loss), approximation(loss)
+    together, limit = ordered(found.together, found.limit, found.scale)
+    return Loss(
+        rule=loss.rule.id,
+        unit=loss.rule.unit,
+        stage=loss.rule.stage.value,
+        cell=loss.cell or None,
+        cells_denying=loss.denying,
+        allowed=loss.allowed,
+        undated=tuple(loss.undated),
+        cause=cause_text(loss) or None,
+        unlocked=float(loss.share),
+        measure=found.measure,
+        before=amount(found.before, found.scale),
+        alone=amount(found.alone, found.scale),
+        together=together,
+        limit=limit,
+        budget=budget_text(loss.rule.budget),
+        filter=None if summed is None else _sums_view(summed),
+        approx_dp=None if near is None else _approximation_view(near),
+        when=loss.rule.when,
+        source=tuple(str(mark) for mark in loss.rule.marks if mark is not None),
+    )
+
+
+def _sums_view(summed: Amounts) -> Sums:
+    together, cap = ordered(summed.together, summed.limit, summed.scale)
+    return Sums(
+        coordinate=summed.measure,
+        before=amount(summed.before),
+        alone=amount(summed.alone),
+        together=together,
+        cap=cap,
+    )
+
+
+def _approximation_view(near: Approximation) -> ApproxDp:
+    return ApproxDp(
+        delta=float(near.delta),
+        before=amount(near.before.units),
+        alone=amount(near.alone.units),
+        together=amount(near.together.units),
+        method=near.together.method,
+    )
+
+
+def amount(units: int, scale: int = LOSS_UNIT) -> Amount:
+    """Return an amount in ledger units as the nearest float."""
+    return Amount(math.inf if units >= INFINITE else units / scale)
+
+
+def ordered(together: int, limit: int, scale: int) -> tuple[Amount, Amount]:
+    """Return two amounts as floats in the same order as the exact ones.
+
+    Beyond 9007 two different amounts can share their nearest float; then the
+    larger one is shown one step higher.
+    """
+    shown, shown_limit = amount(together, scale), amount(limit, scale)
+    if together > limit and shown <= shown_limit < math.inf:
+        shown = Amount(math.nextafter(shown_limit, math.inf))
+    return shown, shown_limit

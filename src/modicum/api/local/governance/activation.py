@@ -1,0 +1,292 @@
+"""Activating a policy: what it means for what was released, and who must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.explanation.conflicts import Conflict, conflicts
+from modicum.api.local.governance.governance import (
+    active_policy,
+    missing_approvals,
+    needs_approval,
+    reason_text,
+)
+from modicum.api.local.told import Told
+from modicum.core.errors import Code, InputError, Problem, StaleError
+from modicum.core.reader import nearest
+from modicum.ledger.decision.approvals import Hearing, hearings_of_policy
+from modicum.ledger.log.events import PolicyActivated
+from modicum.ledger.state.past_vocabulary import dropped_attributes, redefined_units
+from modicum.policy import CompiledPolicy
+from modicum.policy.changes.differences import Differences, Verdict, differences
+
+#: So much of a digest is shown to people, and must at least be given by them.
+_DIGEST_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What it means to put a policy in the place of the active one, as of now.
+
+    Attributes:
+        replaced: The active policy.
+        successor: The policy that is to hold.
+        conflicts: The rules of the successor that history exceeds, in its order.
+        made: The ids of those that the change makes: rules that are new or tighter,
+            or that history did not exceed before.
+        accepted: Those of them that are accepted, in the successor's order; after them
+            `attribute:NAME` of dropped attributes that none of the new ones is.
+        hearings: Where the approval stands that the active policy asks for.
+        problems: What else is in the way: units that are redefined under their names,
+            and dropped attributes that are not accepted as gone.
+    """
+
+    replaced: CompiledPolicy
+    successor: CompiledPolicy
+    conflicts: tuple[Conflict, ...]
+    made: frozenset[str]
+    accepted: tuple[str, ...]
+    hearings: tuple[Hearing, ...]
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def holds_already(self) -> bool:
+        """Whether the successor is the active policy."""
+        return self.replaced.policy.digest == self.successor.policy.digest
+
+    @property
+    def open_conflicts(self) -> tuple[Conflict, ...]:
+        """The conflicts that the change makes and nobody accepted."""
+        left = self.made - {*self.accepted}
+        return tuple(one for one in self.conflicts if one.rule.id in left)
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """A policy that was activated, or held already.
+
+    Attributes:
+        weighed: What it means.
+        changed: Whether it was activated just now.
+        seq: The number of the last entry.
+        head: The hash of that entry.
+    """
+
+    weighed: Weighed
+    changed: bool
+    seq: int
+    head: str
+
+
+def weigh(
+    book: Book,
+    read: Reader,
+    now: str,
+    successor: CompiledPolicy,
+    *,
+    accept: Sequence[str] = (),
+    actor: str,
+) -> Weighed:
+    """Return what it means to put a policy in the place of the active one.
+
+    Args:
+        book: The book, read up to the head; it has an active policy.
+        read: Reads the log.
+        now: The time.
+        successor: The policy that is to hold.
+        accept: The ids of rules that history exceeds and that may stay exceeded; the
+            scope of a rule means it in all contexts. And `attribute:NAME` of dropped
+            attributes that none of the new ones is.
+        actor: Who activates it.
+
+    Raises:
+        InputError: If what is accepted is not in conflict.
+        VerificationError: If the log contradicts itself.
+    """
+    replaced = book.active()
+    assert replaced is not None
+    if replaced.policy.digest == successor.policy.digest:
+        return Weighed(replaced, successor, (), frozenset(), (), ())
+    state = book.state
+
+    redefined = redefined_units(
+        state.policies, state.releases.counted_seqs(now), successor
+    )
+    dropped = dropped_attributes(
+        state.policies,
+        (one.release for one in Told(state, read, now, successor) if one.counts),
+        successor.policy.vocabulary,
+    )
+
+    def met(compiled: CompiledPolicy) -> tuple[Conflict, ...]:
+        return conflicts(Told(state, read, now, compiled), compiled)
+
+    found = met(successor)
+    before = {one.rule.id for one in met(replaced)} if found else set()
+    exceeded = [one.rule.id for one in found]
+    made = {one for one in exceeded if one not in before}
+    if made != {*exceeded}:
+        made |= may_deny_more(differences(replaced, successor)) & {*exceeded}
+    return Weighed(
+        replaced,
+        successor,
+        found,
+        frozenset(made),
+        tuple(_accepted(found, made, dropped, accept)),
+        hearings_of_policy(successor.policy.digest, replaced.policy, state, actor),
+        (
+            *(one.problem for one in redefined),
+            *(problem for name, problem in dropped.items() if name not in accept),
+        ),
+    )
+
+
+def may_deny_more(found: Differences) -> frozenset[str]:
+    """Return the rules of a new policy that are new, tighter or incomparable.
+
+    Args:
+        found: What it changes.
+    """
+    return frozenset(
+        change.new
+        for change in found.rules
+        if change.new and change.verdict is not Verdict.LOOSER
+    )
+
+
+def _accepted(
+    found: Sequence[Conflict],
+    made: set[str],
+    dropped: Collection[str],
+    accept: Sequence[str],
+) -> Iterator[str]:
+    """Yield what is accepted, by the ids, scopes or attributes that name it."""
+    names = {
+        *(one.rule.id for one in found),
+        *(one.rule.scope for one in found),
+        *dropped,
+    }
+    for given in accept:
+        if given not in names:
+            raise InputError(
+                Problem(
+                    Code.UNKNOWN_CHOICE,
+                    f"nothing in conflict is called `{given[:200]}`",
+                    label=nearest(given, names),
+                    help="what is not in conflict needs no acceptance",
+                )
+            )
+    for one in found:
+        if one.rule.id in made and {one.rule.id, one.rule.scope} & {*accept}:
+            yield one.rule.id
+    yield from (one for one in dropped if one in accept)
+
+
+def refuse_unready(weighed: Weighed) -> None:
+    """Refuse to activate a policy that nobody said yes to.
+
+    Raises:
+        ApprovalError: If people must agree first.
+        InputError: With every unit that is redefined, and every conflict and dropped
+            attribute that the change makes and nobody accepted.
+    """
+    problems = (*weighed.problems, *map(_to_accept, weighed.open_conflicts))
+    if problems:
+        raise InputError(*problems)
+    missing = missing_approvals(weighed.hearings)
+    if missing:
+        policy = weighed.successor.policy
+        raise needs_approval(
+            f"policy `{policy.name}` ({policy.digest[:12]})",
+            missing,
+            "modicum policy approve",
+        )
+
+
+def _to_accept(conflict: Conflict) -> Problem:
+    problem = conflict.problem
+    note = (
+        "or let it stay over its limit; it then denies what it is about"
+        f"{_where(conflict)}:"
+        f"  --accept-conflict '{conflict.rule.id}'"
+    )
+    return replace(problem, notes=(*problem.notes, note))
+
+
+def _where(conflict: Conflict) -> str:
+    return ", in the cells that are over" if conflict.loss.cell else ""
+
+
+def activate(
+    entry: Entry,
+    successor: CompiledPolicy,
+    *,
+    reason: str,
+    accept: Sequence[str] = (),
+    replaces: str | None = None,
+) -> Activation:
+    """Put a policy in the place of the active one; if it holds already, do nothing.
+
+    Args:
+        entry: The turn; its actor activates.
+        successor: The policy that is to hold.
+        reason: Why, for the record; 1 to 2000 characters.
+        accept: Rules that history exceeds and that may stay exceeded.
+        replaces: The digest of the policy that the caller believes to be active, or
+            its beginning; None for whichever is.
+
+    Raises:
+        ApprovalError: If people must agree first.
+        InputError: If the policy has mistakes, redefines a unit, drops an attribute or
+            is exceeded by history without that being accepted; or there is no reason.
+        StaleError: If another policy is active than the one to be replaced.
+        UsageError: If the ledger has no policy yet.
+    """
+    why = reason_text(reason, "activating a policy")
+    successor.refuse_mistakes()
+    refuse_replaced(active_policy(entry.book), replaces)
+    weighed = weigh(
+        entry.book,
+        entry.read,
+        entry.now,
+        successor,
+        accept=accept,
+        actor=entry.actor,
+    )
+    state = entry.book.state
+    if weighed.holds_already:
+        return Activation(weighed, changed=False, seq=state.seq, head=state.head)
+    refuse_unready(weighed)
+    policy = successor.policy
+    entry.add(
+        PolicyActivated(policy.digest, policy.name, policy.text, why, weighed.accepted)
+    )
+    return Activation(weighed, changed=True, seq=state.seq, head=state.head)
+
+
+def refuse_replaced(active: CompiledPolicy, replaces: str | None) -> None:
+    """Refuse to replace another policy than the one that a change was reviewed for.
+
+    Args:
+        active: The active policy.
+        replaces: The digest of the policy that is to be replaced, or at least its
+            first 12 characters; None for whichever is active.
+
+    Raises:
+        StaleError: If it is another one.
+    """
+    if replaces is None:
+        return
+    digest, given = active.policy.digest, replaces.strip().lower()
+    if len(given) < _DIGEST_SHOWN or not digest.startswith(given):
+        raise StaleError(
+            Problem(
+                Code.POLICY_STALE,
+                f"the ledger's active policy is `{active.policy.name}`"
+                f" ({digest[:_DIGEST_SHOWN]}), not {given[:64]}",
+                notes=("what was reviewed is a change of another policy",),
+                help="review it again:  modicum policy diff active FILE --ledger FILE",
+            )
+        )

@@ -1,0 +1,168 @@
+"""Remarks in the log, and what was disclosed outside differential privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from modicum.api.local.balances import Entry
+from modicum.api.local.governance.governance import active_policy
+from modicum.core.document import Entries, Items, Node, Scalar, from_python
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.reader import (
+    Fields,
+    Problems,
+    choice,
+    fail,
+    items,
+    line,
+    release_id,
+    text,
+)
+from modicum.ledger.log.events import Annotated, DisclosureRecorded
+from modicum.ledger.state.flow import DISCLOSURES
+from modicum.release import EVERYTHING, Vocabulary
+from modicum.release.read_part import read_part
+
+#: A disclosure, plain as in a file or a tree with places.
+Disclosure: TypeAlias = "Mapping[str, object] | Node"
+
+#: Open text that a disclosure may carry.
+METADATA = ("released_on", "audience", "requester", "evidence")
+#: What stands for every attribute of the data.
+ALL = "all"
+
+
+def annotate(entry: Entry, remark: str, *, about: str = "") -> int:
+    """Add a remark to the log; it changes nothing.
+
+    Args:
+        entry: The turn.
+        remark: The remark, 1 to 2000 characters.
+        about: The id of a release or a disclosure; empty for the ledger as a whole.
+
+    Returns:
+        The number of the entry.
+
+    Raises:
+        InputError: If there is no remark, or the ledger knows no such release or
+            disclosure.
+    """
+    said = text(from_python(remark), "the remark").strip()
+    if not said:
+        raise InputError(Problem(Code.MISSING_KEY, "a remark needs a text"))
+    state = entry.book.state
+    if about and about not in state.releases and about not in state.disclosures:
+        raise _unknown(about)
+    entry.add(Annotated(about, said))
+    return state.seq
+
+
+def _unknown(about: str) -> InputError:
+    return InputError(
+        Problem(
+            Code.RELEASE_UNKNOWN,
+            f"the ledger knows no release and no disclosure `{about[:200]}`",
+            help="list them with  modicum ledger list",
+        )
+    )
+
+
+def disclose(entry: Entry, disclosure: Disclosure) -> tuple[DisclosureRecorded, int]:
+    """Record that something was disclosed outside differential privacy.
+
+    No rule can count it: from here on it qualifies every claim about the ledger.
+
+    Args:
+        entry: The turn.
+        disclosure: What was disclosed, in the words of the active policy.
+
+    Returns:
+        What was recorded, and the number of the entry.
+
+    Raises:
+        ConflictError: If its id was used before.
+        InputError: With every mistake in it.
+        UsageError: If the ledger has no policy.
+    """
+    vocabulary = active_policy(entry.book).policy.vocabulary
+    body = read_disclosure(disclosure, vocabulary)
+    entry.add(body)
+    return body, entry.book.state.seq
+
+
+def read_disclosure(
+    disclosure: Disclosure, vocabulary: Vocabulary
+) -> DisclosureRecorded:
+    """Return a disclosure that was described.
+
+    Args:
+        disclosure: `disclosure` (its id), `what`, `attributes`, `reason`, and
+            optionally `where`, `periods`, `groups` and open text.
+        vocabulary: The words that it may use.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    node = (
+        disclosure
+        if isinstance(disclosure, Scalar | Items | Entries)
+        else from_python(disclosure)
+    )
+    fields = Fields(node, "the disclosure")
+    found = Problems()
+    identifier = what = reason = "?"
+    attributes: tuple[str, ...] = ()
+    metadata: dict[str, str] = {}
+    with found.guard():
+        identifier = _identifier(fields.take("disclosure"))
+    with found.guard():
+        what = _said(fields.take("what"), "`what`")
+    with found.guard():
+        attributes = _attributes(fields.take("attributes"), vocabulary)
+    with found.guard():
+        reason = _said(fields.take("reason"), "`reason`")
+    for key in METADATA:
+        value = fields.take_optional(key)
+        if value is not None:
+            with found.guard():
+                metadata[key] = line(value, f"`{key}`")
+    part = read_part(fields, EVERYTHING, vocabulary, found)
+    with found.guard():
+        fields.finish()
+    found.raise_any()
+    return DisclosureRecorded(identifier, what, attributes, part, reason, metadata)
+
+
+def _identifier(node: Node) -> str:
+    found = release_id(node, "the id of the disclosure")
+    if found.startswith(DISCLOSURES):
+        raise fail(
+            Code.BAD_NAME,
+            f"an id that begins with `{DISCLOSURES}` is of the escrow",
+            node,
+            notes=("what its contracts disclose is recorded as it goes out",),
+            help="call the disclosure otherwise",
+        )
+    return found
+
+
+def _said(node: Node, what: str) -> str:
+    said = line(node, what).strip()
+    if not said:
+        raise fail(Code.MISSING_KEY, f"{what} says nothing", node)
+    return said
+
+
+def _attributes(node: Node, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return the attributes of a list, or all of them."""
+    known = sorted(vocabulary.attributes)
+    if isinstance(node, Scalar) and node.text == ALL:
+        return tuple(known)
+    found = Problems()
+    read: set[str] = set()
+    for item in items(node, "`attributes`"):
+        with found.guard():
+            read.add(choice(item, "attribute", known, Code.UNKNOWN_ATTRIBUTE))
+    found.raise_any()
+    return tuple(sorted(read))

@@ -1,0 +1,365 @@
+"""Saying yes or no: looked at once more in the turn, signed if need be, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from modicum.api.local.balances import Entry
+from modicum.api.local.decision import Decision
+from modicum.api.local.evaluation import Asking, answer_to
+from modicum.api.local.governance.approval_cases import Topic
+from modicum.api.local.governance.governance import (
+    active_policy,
+    missing_approvals,
+    reason_text,
+    refused,
+    written_otherwise,
+)
+from modicum.core.errors import ApprovalError, Code, ConflictError, Problem, StaleError
+from modicum.ledger import State, decide, event_of
+from modicum.ledger.decision.approvals import Hearing, roles_of
+from modicum.ledger.log.approval_statement import Signer, is_genuine, signed
+from modicum.ledger.log.events import ApprovalGiven
+from modicum.policy import CompiledPolicy, Policy
+
+if TYPE_CHECKING:
+    from modicum.api.local.governance.activation import Weighed
+
+#: So much of a hash must at least be given.
+_HASH_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What somebody wants to say.
+
+    Attributes:
+        approves: Whether they agree.
+        reason: Why, for the record; 1 to 2000 characters.
+        head: The hash of the last entry that they have looked at, or its beginning of
+            at least 12 characters; None if whatever stands at the end will do.
+        key: What signs it; None for nobody.
+        content: The SHA-256 of the contents that they have looked at; None if they
+            speak of whichever it has.
+    """
+
+    approves: bool
+    reason: str
+    head: str | None = None
+    key: Signer | None = None
+    content: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What somebody said, and where the approvals stand after it.
+
+    Attributes:
+        topic: What they spoke about.
+        by: Who.
+        approves: Whether they agree.
+        roles: The roles in which they spoke.
+        hearings: Where each approval stands, as far as it is known.
+        seq: The number of the entry.
+        repeated: Whether it is what they said last, so that nothing was added.
+        key: The public key that signed it, in hexadecimal; empty if nobody signed.
+        decision: What the rules said to the release in that turn; None if somebody
+            refuses, or it is about a policy.
+        weighed: What it meant in that turn to activate the policy; None if somebody
+            refuses, or it is about a release.
+        corrected_in: The number of the entry by which a past release was corrected with
+            it; 0 if none was.
+    """
+
+    topic: Topic
+    by: str
+    approves: bool
+    roles: tuple[str, ...]
+    hearings: tuple[Hearing, ...]
+    seq: int
+    repeated: bool = False
+    key: str = ""
+    decision: Decision | None = None
+    weighed: Weighed | None = None
+    corrected_in: int = 0
+
+
+def say(entry: Entry, topic: Topic, word: Word) -> Said:
+    """Record what somebody says, unless it is what they said last.
+
+    Who agrees to a release has it decided again, on what is charged at the head: nobody
+    agrees to what would be denied.
+
+    Args:
+        entry: The turn; its actor speaks.
+        topic: What they speak about; who agrees to a release must know what it is.
+        word: What they say.
+
+    Raises:
+        ApprovalError: If nobody is asked, their word would not count, or it is not
+            signed as the policy asks.
+        ConflictError: If the release stands already, or would be denied now.
+        InputError: If no reason is given.
+        StaleError: If something came in since they looked.
+        UsageError: If the ledger has no policy.
+    """
+    state = entry.book.state
+    why = reason_text(word.reason, "approving or rejecting")
+    compiled = active_policy(entry.book)
+    policy = compiled.policy
+    if topic.subject == "release" and not topic.since:
+        refuse_standing(topic.id, topic.called, state)
+    heard = topic.hearings(state) if topic.hearings else None
+    roles = _roles(entry.actor, topic, policy, heard, approves=word.approves)
+    body = ApprovalGiven(
+        topic.subject, topic.id, topic.content, word.approves, roles, why
+    )
+    body = _signed(replace(body, head=looked_at(word, state)), entry, word, policy)
+    decision = _decided(entry, topic, compiled) if word.approves else None
+    before = _said_before(entry, body, topic.since)
+    if before is None:
+        entry.add(body)
+    hearings = topic.hearings_in(state)
+    if decision is not None:
+        decision = _needing(decision, hearings)
+    return Said(
+        topic,
+        entry.actor,
+        word.approves,
+        roles,
+        hearings,
+        state.seq if before is None else before,
+        before is not None,
+        body.key,
+        decision,
+    )
+
+
+def refuse_other_content(topic: Topic, content: str | None) -> None:
+    """Refuse to speak of something that has other contents than were looked at.
+
+    Args:
+        topic: What is spoken about.
+        content: The SHA-256 of what was looked at; None if any contents are meant.
+
+    Raises:
+        StaleError: If it is not this.
+    """
+    refuse_content(topic.called, topic.content, content)
+
+
+def refuse_content(called: str, content: str, reviewed: str | None) -> None:
+    """Refuse to speak of something that has other contents than were looked at.
+
+    Args:
+        called: What people call it.
+        content: The SHA-256 of its contents.
+        reviewed: The SHA-256 of what was looked at; None if any contents are meant.
+
+    Raises:
+        StaleError: If it is not this.
+    """
+    if reviewed is not None and content != reviewed:
+        raise StaleError(
+            Problem(
+                Code.REVIEW_AGAIN,
+                f"{called} has other contents than those that were reviewed",
+                notes=("nothing was written",),
+                help="review again, and name the contents that you have looked at",
+            )
+        )
+
+
+def decided_now(entry: Entry, topic: Topic, compiled: CompiledPolicy) -> Decision:
+    """Return what the rules say now to a release that may come in.
+
+    Args:
+        entry: The turn.
+        topic: The release; what it is, is known.
+        compiled: The active policy.
+
+    Raises:
+        ConflictError: If it would be denied.
+    """
+    assert topic.release is not None
+    balances = entry.followed(compiled).balances
+    verdict = decide(balances, topic.release, entry.day)
+    if not verdict.allowed:
+        raise ConflictError(
+            Problem(
+                Code.WOULD_BE_DENIED,
+                f"{topic.called} would be denied now",
+                notes=(f"denied by {', '.join(verdict.blocking)}",),
+                help="see why with  modicum release check FILE",
+            )
+        )
+    asking = Asking("the ledger", entry.book, entry.actor)
+    return _needing(answer_to(asking, compiled, topic.release, verdict), ())
+
+
+def _decided(entry: Entry, topic: Topic, compiled: CompiledPolicy) -> Decision | None:
+    return decided_now(entry, topic, compiled) if topic.release is not None else None
+
+
+def _needing(decision: Decision, heard: Sequence[Hearing]) -> Decision:
+    """Return a decision with the approvals that are missing whoever submits it."""
+    missing = tuple(one.approval for one in missing_approvals(heard))
+    return structs.replace(decision, approvals=missing)
+
+
+def looked_at(word: Word, state: State) -> str:
+    """Return the hash of the entry that somebody has looked at: the last that counts.
+
+    Args:
+        word: What they want to say.
+        state: The state.
+
+    Raises:
+        StaleError: If something came in since.
+    """
+    if word.head is None:
+        return state.head
+    given = word.head.strip().lower()
+    if len(given) >= _HASH_SHOWN:
+        for head in (state.head, state.before_expiring):
+            if head.startswith(given):
+                return head
+    raise StaleError(
+        Problem(
+            Code.REVIEW_AGAIN,
+            f"the ledger moved on since entry {given[:64]} was reviewed: its last"
+            f" entry is {state.seq} ({state.head[:_HASH_SHOWN]})",
+            notes=("nothing was written",),
+            help="review again, and give the head that you have looked at",
+        )
+    )
+
+
+def _signed(
+    body: ApprovalGiven, entry: Entry, word: Word, policy: Policy
+) -> ApprovalGiven:
+    """Return what somebody says as they sign it; as it is if nobody must and does.
+
+    Raises:
+        ApprovalError: If it is not signed as the policy asks, or wrongly.
+    """
+    pinned = policy.keys.get(entry.actor)
+    key = None if word.key is None else word.key.public.hex()
+    if word.approves and pinned is not None and key not in pinned:
+        how = "with another key" if key else "without a signature"
+        raise _badly_signed(
+            f"`{entry.actor}` cannot approve {how}",
+            "the active policy names the keys that count for them",
+        )
+    if word.key is None:
+        return body
+    own = signed(body, by=entry.actor, policy=policy.digest, signer=word.key)
+    if not is_genuine(own, entry.actor, policy.digest):
+        raise _badly_signed(
+            f"the signature of `{entry.actor}` is not of what they say",
+            "it is made of the subject, its content, the roles, the reason, the head"
+            " and the active policy",
+        )
+    return own
+
+
+def _badly_signed(message: str, note: str) -> ApprovalError:
+    return ApprovalError(
+        Problem(
+            Code.NOT_SIGNED,
+            message,
+            notes=(note,),
+            help="sign with  --key FILE , a key that `keys` of the policy names",
+        )
+    )
+
+
+def _said_before(entry: Entry, body: ApprovalGiven, since: int) -> int | None:
+    """Return the entry of somebody's last word if it is the same; else None.
+
+    What was said of a policy before the active one came was about another change.
+
+    Args:
+        entry: The turn.
+        body: What they say now.
+        since: The number of the entry before which they spoke of something else.
+    """
+    state = entry.book.state
+    said = state.approvals.get((body.subject, body.content), ())
+    last = next((one for one in reversed(said) if one.by == entry.actor), None)
+    if state.policy and body.subject == "policy":
+        since = state.policy.seq
+    if last is None or last.seq <= since:
+        return None
+    (record,) = islice(entry.read(last.seq - 1), 1)
+    known = event_of(record, last.seq).body
+    if not isinstance(known, ApprovalGiven) or known.key != body.key:
+        return None
+    # The same word by the same key at another head says nothing new.
+    same = replace(known, head=body.head, signature=body.signature) == body
+    return last.seq if same else None
+
+
+def refuse_standing(release: str, called: str, state: State) -> None:
+    """Refuse to speak about a release that was let in, or was recorded.
+
+    Args:
+        release: Its id.
+        called: What people call it.
+        state: The state.
+
+    Raises:
+        ConflictError: If it stands.
+    """
+    known = state.releases.get(release)
+    if known is not None:
+        raise ConflictError(
+            Problem(
+                Code.RELEASE_STATE,
+                f"{called} is {known.status.value} already: there is nothing to"
+                " approve",
+            )
+        )
+
+
+def _roles(
+    person: str,
+    topic: Topic,
+    policy: Policy,
+    heard: tuple[Hearing, ...] | None,
+    *,
+    approves: bool,
+) -> tuple[str, ...]:
+    """Return the roles in which somebody speaks; refuse a word that cannot count."""
+    roles = roles_of(person, policy)
+    if heard == ():
+        raise refused(f"{topic.called} needs no approval under the active policy")
+    asked = None if heard is None else {r for one in heard for r in one.approval.roles}
+    if not roles or (asked is not None and asked.isdisjoint(roles)):
+        wanted = " or ".join(sorted(asked)) if asked else "any role"
+        raise refused(
+            f"`{person}` cannot speak about {topic.called}",
+            f"the active policy does not give them {wanted}",
+            *written_otherwise(person, policy),
+        )
+    if approves and heard is not None:
+        _refuse_worthless(person, topic, heard)
+    return roles
+
+
+def _refuse_worthless(person: str, topic: Topic, heard: Sequence[Hearing]) -> None:
+    """Refuse an agreement that would not count."""
+    if any(person in (*one.agreed, *one.left, *one.refused) for one in heard):
+        return
+    asks = any(person in one.asking for one in heard)
+    raise refused(
+        f"`{person}` cannot approve {topic.called}",
+        "who asks for it does not approve it"
+        if asks
+        else "they agreed already under a name that differs in capitals only",
+    )

@@ -1,0 +1,237 @@
+"""Corrections of past releases: one person asks for it, and another one agrees.
+
+Only the periods that a release reads may be corrected. All else is as it was recorded,
+under the policy that it was recorded under. See ADR 0041.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+from modicum.api.local.backfill import id_of, price_past, refuse_future
+from modicum.api.local.balances import Entry
+from modicum.api.local.evaluation import Asking, Description, corrected_answer, place_of
+from modicum.api.local.governance.approval_cases import Topic, about_release
+from modicum.api.local.governance.approvals import (
+    Said,
+    Word,
+    looked_at,
+    refuse_other_content,
+    say,
+)
+from modicum.api.local.governance.governance import active_policy, reason_text, refused
+from modicum.api.local.governance.requests import Requested, outdated, requested_in
+from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.ledger import RecordedRelease, ReleaseStatus, event_of
+from modicum.ledger.decision.approvals import approved_by, hearings_of_release
+from modicum.ledger.log.events import PastRedescribed
+from modicum.ledger.log.recorded_release import difference
+from modicum.ledger.log.request_events import ReleaseRequested
+from modicum.ledger.state.lifecycle import not_correctable, unknown_release
+from modicum.ledger.state.pending import is_requested
+from modicum.policy.declarations.roles import meant_by
+from modicum.policy.past_units import vocabulary_of
+
+
+def redescribe(entry: Entry, release: Description, reason: str) -> Requested | None:
+    """Ask for the correction of a past release. Nothing is charged otherwise yet.
+
+    Args:
+        entry: The turn; its actor asks.
+        release: The release with other `periods`.
+        reason: Why, for the record; 1 to 2000 characters.
+
+    Returns:
+        None if it is described so already.
+
+    Raises:
+        ConflictError: If it was not recorded as past, or somebody else asks for
+            another correction.
+        InputError: If it differs in more, is malformed or not known, or there is no
+            reason.
+    """
+    why = reason_text(reason, "correcting a past release")
+    compiled, state = active_policy(entry.book), entry.book.state
+    policy = compiled.policy
+    before, now = _described(entry, release)
+    if now.content == before.content:
+        return None
+    repeated = is_requested(state.waiting, now.id, now.content, policy.digest)
+    if not repeated:
+        entry.add(ReleaseRequested(now, policy.digest, why))
+    known, followed = state.releases[now.id], entry.followed(compiled)
+    decision = corrected_answer(
+        Asking("the ledger", entry.book, entry.actor),
+        followed.balances,
+        known,
+        followed.told(before, known.seq),
+        followed.told(now, known.seq),
+    )
+    heard = hearings_of_release(now, policy, state)
+    return Requested(state.waiting.requests[now.id], heard, repeated, decision)
+
+
+def corrects(entry: Entry, release: Description | str) -> bool:
+    """Return whether what somebody speaks about is the correction of a past release.
+
+    Args:
+        entry: The turn.
+        release: The release, or its id.
+    """
+    named = release if isinstance(release, str) else id_of(release)
+    state = entry.book.state
+    return named in state.releases and named in state.waiting.requests
+
+
+def say_to_correction(entry: Entry, release: Description | str, word: Word) -> Said:
+    """Agree to the correction of a past release, or refuse it.
+
+    If nobody is missing then, the release is charged as it is described now.
+
+    Args:
+        entry: The turn; its actor speaks.
+        release: The release with other `periods`, or its id.
+        word: What they say.
+
+    Raises:
+        ApprovalError: If they ask for it themselves, or their word would not count.
+        InputError: As for `redescribe`.
+        StaleError: If something came in since they looked, it has other contents, or
+            it was asked for under another policy.
+    """
+    compiled, state = active_policy(entry.book), entry.book.state
+    named = release if isinstance(release, str) else id_of(release)
+    known = state.waiting.requests[named]
+    now = requested_in(known, entry.read).release
+    called = f"correction of release `{named}`"
+    if not isinstance(release, str):
+        word = replace(word, content=_described(entry, release)[1].content)
+    topic = replace(
+        about_release(now, compiled.policy),
+        called=called,
+        release=None,
+        since=known.seq,
+    )
+    refuse_other_content(topic, word.content)
+    if known.policy != compiled.policy.digest:
+        if word.approves:
+            raise outdated(called, known.by)
+        return say(entry, replace(topic, hearings=None), word)
+    asking = map(meant_by, state.waiting.requesters[now.content])
+    if word.approves and meant_by(entry.actor) in asking:
+        raise refused(
+            f"`{entry.actor}` cannot approve the {called}",
+            "who asks for it does not approve it: another person does",
+        )
+    if topic.hearings_in(state):
+        said = say(entry, topic, word)
+    elif word.key is not None or entry.actor in compiled.policy.keys:
+        # A signature is kept with what it signs.
+        said = say(entry, replace(topic, hearings=None), word)
+    else:
+        said = _by_one(entry, topic, word)
+    heard = topic.hearings_in(state)
+    if not word.approves or not all(one.given for one in heard):
+        return said
+    standing = state.releases[named]
+    before = entry.book.release_of(standing, entry.record)
+    why = reason_text(word.reason, "approving")
+    digest, agreed = compiled.policy.digest, approved_by(heard)
+    entry.add(PastRedescribed(now, before, digest, why, agreed))
+    return replace(said, corrected_in=state.seq, hearings=heard)
+
+
+def made_already(entry: Entry, release: Description | str, word: Word) -> Said | None:
+    """Return that a past release is described so already; None if it is not.
+
+    Files of corrections may hold releases that need none, or that were corrected. The
+    answer names who described it, and the entry.
+
+    Args:
+        entry: The turn; its actor speaks.
+        release: The release with other `periods`, or its id.
+        word: What they say.
+
+    Raises:
+        InputError: If a past release differs in more than `periods`.
+        StaleError: If something came in since they looked, or it has other contents.
+    """
+    state = entry.book.state
+    if isinstance(release, str) or not word.approves:
+        return None
+    named = id_of(release)
+    known = state.releases.get(named)
+    if known is None or known.status is not ReleaseStatus.RECORDED:
+        return None
+    before, now = _described(entry, release)
+    if now.content != before.content:
+        return None
+    topic = Topic("release", named, now.content, f"correction of release `{named}`")
+    refuse_other_content(topic, word.content)
+    looked_at(word, state)
+    seq = state.described_in(known)
+    (record,) = islice(entry.read(seq - 1), 1)
+    by = event_of(record, seq).actor
+    return Said(topic, by, True, (), (), seq, True, corrected_in=seq)  # noqa: FBT003
+
+
+def _by_one(entry: Entry, topic: Topic, word: Word) -> Said:
+    """Return the word of the one person who is needed where the policy asks for none.
+
+    Their agreement is the correction itself; nothing has to be written to refuse it.
+    """
+    if not word.approves:
+        raise refused(
+            f"the {topic.called} needs no approval under the active policy",
+            "it does not take effect unless somebody approves it; who asks for it can"
+            " withdraw it by  modicum request withdraw",
+        )
+    looked_at(word, entry.book.state)
+    seq = entry.book.state.seq + 1
+    return Said(topic, entry.actor, word.approves, (), (), seq)
+
+
+def _described(
+    entry: Entry, release: Description
+) -> tuple[RecordedRelease, RecordedRelease]:
+    """Return a past release as it is described until now, and as it is to be.
+
+    Raises:
+        ConflictError: If it was not recorded as past.
+        InputError: If it is malformed or not known, or differs in more than `periods`.
+    """
+    state, named = entry.book.state, id_of(release)
+    standing = state.releases.get(named)
+    if standing is None:
+        raise unknown_release(named)
+    if standing.status is not ReleaseStatus.RECORDED:
+        raise not_correctable(standing)
+    policy = state.policy_at(standing.seq)
+    vocabulary = vocabulary_of(policy.text)
+    if vocabulary is None:
+        raise ConflictError(
+            Problem(
+                Code.NOT_CORRECTABLE,
+                f"release `{named}` was recorded under the policy `{policy.name}`,"
+                " which this version cannot read",
+            )
+        )
+    before = entry.book.release_of(standing, entry.record)
+    now, _ = price_past(release, vocabulary)
+    other = difference(before, now)
+    if other:
+        raise InputError(
+            Problem(
+                Code.CORRECTS_MORE,
+                f"release `{named}` was recorded with another `{other}`",
+                place_of(release),
+                notes=(
+                    "a correction may say which `periods` were read, and nothing else",
+                ),
+                help="take the file that was recorded, and change `periods` only",
+            )
+        )
+    (record,) = islice(entry.read(standing.seq - 1), 1)
+    refuse_future(now, event_of(record, standing.seq).at, place_of(release))
+    return before, now

@@ -1,0 +1,156 @@
+"""Policies that are asked for: proposed, and what is pending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.governance.governance import active_policy, reason_text, refused
+from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.ledger import ChainBreakError, State, event_of
+from modicum.ledger.decision.approvals import Hearing, hearings_of_policy
+from modicum.ledger.log.request_events import PolicyProposed
+from modicum.ledger.state.pending import Proposal
+from modicum.policy import CompiledPolicy
+from modicum.policy.compiler import compile_text
+
+#: So much of a digest must at least be given.
+_DIGEST_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A policy that is proposed.
+
+    Attributes:
+        proposal: The proposal, as it stands in the ledger.
+        hearings: Where the approval stands that it needs.
+        repeated: Whether it was proposed before, so that nothing was added.
+    """
+
+    proposal: Proposal
+    hearings: tuple[Hearing, ...]
+    repeated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPolicy:
+    """A policy that is proposed and waits, as the ledger tells it.
+
+    Attributes:
+        proposal: The proposal.
+        text: The policy's text.
+        reason: Why it is to take the place of the active one.
+        hearings: Where the approval stands that it needs.
+    """
+
+    proposal: Proposal
+    text: str
+    reason: str
+    hearings: tuple[Hearing, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nobody is missing, and nobody refuses."""
+        return all(one.given for one in self.hearings)
+
+
+def propose(entry: Entry, successor: CompiledPolicy, reason: str) -> Proposed:
+    """Ask that a policy takes the place of the active one.
+
+    Args:
+        entry: The turn; its actor asks.
+        successor: The policy.
+        reason: Why, for the record; 1 to 2000 characters.
+
+    Raises:
+        ApprovalError: If nobody must agree to it.
+        ConflictError: If it is active already.
+        InputError: If the policy has mistakes, or there is no reason.
+        UsageError: If the ledger has no policy.
+    """
+    why = reason_text(reason, "proposing a policy")
+    successor.refuse_mistakes()
+    active, state = active_policy(entry.book).policy, entry.book.state
+    own = successor.policy
+    called = f"policy `{own.name}` ({own.digest[:_DIGEST_SHOWN]})"
+    if own.digest == active.digest:
+        raise ConflictError(Problem(Code.POLICY_STALE, f"{called} is active already"))
+    if active.activation is None:
+        raise refused(f"{called} needs no approval: activate it")
+    repeated = own.digest in state.waiting.proposals
+    if not repeated:
+        entry.add(PolicyProposed(own.digest, own.name, own.text, why))
+    heard = hearings_of_policy(own.digest, active, state)
+    return Proposed(state.waiting.proposals[own.digest], heard, repeated)
+
+
+def pending_policies(book: Book, read: Reader) -> Iterator[PendingPolicy]:
+    """Yield the policies that are proposed and wait, oldest first.
+
+    Args:
+        book: The book, read up to the head.
+        read: Reads the log.
+
+    Raises:
+        UsageError: If the ledger has no policy.
+    """
+    active = active_policy(book).policy
+    for one in book.state.waiting.proposals.values():
+        body = _proposed_in(one, read)
+        heard = hearings_of_policy(one.digest, active, book.state)
+        yield PendingPolicy(one, body.text, body.reason, heard)
+
+
+def proposed_policy(digest: str, state: State, read: Reader) -> CompiledPolicy:
+    """Return a policy that is proposed, compiled.
+
+    Args:
+        digest: Its digest, or at least the first 12 characters.
+        state: The state at the head.
+        read: Reads the log.
+
+    Raises:
+        InputError: If no such policy is proposed, or several are.
+        VerificationError: If its entry is not what it was.
+    """
+    found = proposal_named(digest, state.waiting.proposals.values())
+    body = _proposed_in(found, read)
+    return compile_text(body.text.encode(), f"{body.name} (proposed)")
+
+
+def proposal_named(digest: str, proposals: Iterable[Proposal]) -> Proposal:
+    """Return the proposal that somebody means.
+
+    Args:
+        digest: The digest of its policy, or at least the first 12 characters.
+        proposals: What is proposed.
+
+    Raises:
+        InputError: If no such policy is proposed, or several are.
+    """
+    given = digest.strip().lower()
+    found = [
+        one
+        for one in proposals
+        if len(given) >= _DIGEST_SHOWN and one.digest.startswith(given)
+    ]
+    if len(found) != 1:
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_CHOICE,
+                f"no policy {given[:64]} is proposed",
+                notes=("a proposal ends when a policy is activated",),
+                help="list them with  modicum policy proposals , or give its file",
+            )
+        )
+    return found[0]
+
+
+def _proposed_in(proposal: Proposal, read: Reader) -> PolicyProposed:
+    record = next(iter(read(proposal.seq - 1)), None)
+    body = None if record is None else event_of(record, proposal.seq).body
+    if not isinstance(body, PolicyProposed) or body.digest != proposal.digest:
+        raise ChainBreakError(proposal.seq, "it is not what was read before")
+    return body

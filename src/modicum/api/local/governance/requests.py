@@ -1,0 +1,235 @@
+"""Releases that are asked for: requested, withdrawn, and what is pending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.decision import Decision
+from modicum.api.local.governance.approval_cases import (
+    Topic,
+    about_known_release,
+    about_release,
+)
+from modicum.api.local.governance.approvals import decided_now, refuse_standing
+from modicum.api.local.governance.governance import active_policy, reason_text, refused
+from modicum.core.errors import Code, InputError, Problem, StaleError
+from modicum.ledger import ChainBreakError, RecordedRelease, event_of
+from modicum.ledger.decision.approvals import Hearing, hearings_of_release
+from modicum.ledger.log.request_events import ReleaseRequested, RequestWithdrawn
+from modicum.ledger.state.pending import Request, is_requested, no_request
+from modicum.policy import CompiledPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """A release that is asked for.
+
+    Attributes:
+        request: The request, as it stands in the ledger.
+        hearings: Where each approval stands that it needs.
+        repeated: Whether it was asked for before, so that nothing was added.
+        decision: What the rules say to it now.
+    """
+
+    request: Request
+    hearings: tuple[Hearing, ...]
+    repeated: bool
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRequest:
+    """A release that is asked for and waits, as the ledger tells it.
+
+    Attributes:
+        request: The request.
+        release: What is asked for, as it was priced then.
+        reason: Why.
+        hearings: Where each approval stands that it needs; empty if it must be asked
+            for again.
+        current: Whether it was asked for under the active policy. If not, it must be
+            asked for again.
+        corrects: Whether it corrects a past release. It is made by the last person who
+            agrees, so that one is missing while it waits.
+    """
+
+    request: Request
+    release: RecordedRelease
+    reason: str
+    hearings: tuple[Hearing, ...]
+    current: bool
+    corrects: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether nobody is missing, and nobody refuses."""
+        given = all(one.given for one in self.hearings)
+        return self.current and given and not self.corrects
+
+
+def request(entry: Entry, release: RecordedRelease, reason: str) -> Requested:
+    """Ask for a release that people must agree to.
+
+    Args:
+        entry: The turn; its actor asks.
+        release: The release, priced under the active policy.
+        reason: Why, for the record; 1 to 2000 characters.
+
+    Raises:
+        ApprovalError: If it needs no approval.
+        ConflictError: If its id stands, or is asked for by somebody else, or it would
+            be denied now.
+        InputError: If there is no reason.
+    """
+    why = reason_text(reason, "asking for a release")
+    compiled, state = active_policy(entry.book), entry.book.state
+    policy = compiled.policy
+    topic = about_release(release, policy)
+    refuse_standing(release.id, topic.called, state)
+    if not hearings_of_release(release, policy, state):
+        raise refused(f"{topic.called} needs no approval: submit it")
+    repeated = is_requested(state.waiting, release.id, release.content, policy.digest)
+    decision = decided_now(entry, topic, compiled)
+    if not repeated:
+        entry.add(ReleaseRequested(release, policy.digest, why))
+    known = state.waiting.requests[release.id]
+    heard = hearings_of_release(release, policy, state)
+    return Requested(known, heard, repeated, decision)
+
+
+def withdraw(entry: Entry, release: str, reason: str) -> Request:
+    """Take back a request of one's own; or any to correct a past release.
+
+    Args:
+        entry: The turn; its actor takes it back.
+        release: The id of the release.
+        reason: Why, for the record; 1 to 2000 characters.
+
+    Raises:
+        ConflictError: If nobody asks for it, or somebody else does.
+        InputError: If there is no reason.
+    """
+    why = reason_text(reason, "withdrawing a request")
+    known = entry.book.state.waiting.requests.get(release)
+    if known is None:
+        raise no_request(release)
+    entry.add(RequestWithdrawn(release, why))
+    return known
+
+
+def pending_requests(book: Book, read: Reader) -> Iterator[PendingRequest]:
+    """Yield what is asked for and waits, oldest first.
+
+    Args:
+        book: The book, read up to the head.
+        read: Reads the log.
+
+    Raises:
+        UsageError: If the ledger has no policy.
+    """
+    for one in book.state.waiting.requests.values():
+        yield _pending(one, book, read)
+
+
+def pending_request(identifier: str, book: Book, read: Reader) -> PendingRequest | None:
+    """Return what is asked for under an id, and waits; None if nobody asks for it.
+
+    Args:
+        identifier: The id.
+        book: The book, read up to the head.
+        read: Reads the log.
+
+    Raises:
+        UsageError: If the ledger has no policy.
+    """
+    known = book.state.waiting.requests.get(identifier)
+    return None if known is None else _pending(known, book, read)
+
+
+def _pending(one: Request, book: Book, read: Reader) -> PendingRequest:
+    policy = active_policy(book).policy
+    body = requested_in(one, read)
+    current = one.policy == policy.digest
+    heard = hearings_of_release(body.release, policy, book.state) if current else ()
+    corrects = one.release in book.state.releases
+    return PendingRequest(one, body.release, body.reason, heard, current, corrects)
+
+
+def about_requested_release(
+    identifier: str, entry: Entry, compiled: CompiledPolicy, *, approves: bool
+) -> Topic:
+    """Return a release that is named by its id, as something to speak about.
+
+    Args:
+        identifier: Its id.
+        entry: The turn.
+        compiled: The active policy.
+        approves: Whether somebody agrees. They must know what it is, and the ledger
+            must, so that it can be decided; of who refuses that is not asked.
+
+    Raises:
+        ConflictError: If somebody agrees, and it stands already.
+        InputError: If nobody asks for it; of a refusal, if nobody spoke about it
+            either, or about several that have this id.
+        StaleError: If somebody agrees to what was asked for under another policy.
+    """
+    called = f"release `{identifier[:200]}`"
+    known = entry.book.state.waiting.requests.get(identifier)
+    if known is not None and known.policy == compiled.policy.digest:
+        return about_release(requested_in(known, entry.read).release, compiled.policy)
+    if not approves:
+        if known is not None:
+            return Topic("release", identifier, known.content, called)
+        return about_known_release(identifier, entry.read(0))
+    refuse_standing(identifier, called, entry.book.state)
+    if known is not None:
+        raise outdated(called, known.by)
+    raise InputError(
+        Problem(
+            Code.RELEASE_UNKNOWN,
+            f"nobody asks for a {called}",
+            notes=("the ledger does not know its contents, and cannot decide it",),
+            help="give its file instead of its id, or let it be requested:"
+            "  modicum release submit FILE --request REASON",
+        )
+    )
+
+
+def outdated(called: str, by: str) -> StaleError:
+    """Return the error for what was asked for under another policy.
+
+    Args:
+        called: What people call it.
+        by: Who asks for it.
+    """
+    return StaleError(
+        Problem(
+            Code.POLICY_STALE,
+            f"{called} was requested under another policy than the active one",
+            notes=("what it costs and who must agree may be different now",),
+            help=f"let `{by}` request it again, or give its file",
+        )
+    )
+
+
+def requested_in(request: Request, read: Reader) -> ReleaseRequested:
+    """Return the entry of a request.
+
+    Args:
+        request: The request.
+        read: Reads the log.
+
+    Raises:
+        VerificationError: If the entry is not there, or tells of another one.
+    """
+    record = next(iter(read(request.seq - 1)), None)
+    body = None if record is None else event_of(record, request.seq).body
+    if (
+        not isinstance(body, ReleaseRequested)
+        or body.release.id != request.release
+        or body.release.content != request.content
+    ):
+        raise ChainBreakError(request.seq, "it is not what was read before")
+    return body

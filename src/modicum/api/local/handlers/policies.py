@@ -1,0 +1,165 @@
+"""The policies of a ledger, and where their rules stand."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+from msgspec.structs import asdict
+
+from modicum.api import operations
+from modicum.api.local.handlers.errors import not_found
+from modicum.api.local.handlers.pagination import Cursor, Limit, after_of, cursor_of
+from modicum.api.local.handlers.registry import answers
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.views.compiled_rules import compiled_rule, compiled_rule_view
+from modicum.api.local.views.ledger import policy_view, standing_view
+from modicum.api.local.visibility import masked
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.api.schema.ledger import Head
+from modicum.api.schema.policy import (
+    PolicyItem,
+    PolicyList,
+    PolicyText,
+    Rule,
+    RuleBalance,
+    RulePage,
+)
+from modicum.ledger.state.state import ActivePolicy
+
+#: So many releases are named that filled a cell.
+SPENDERS_MAX: Final = 100
+#: Means the policy that holds, wherever a digest is asked for.
+ACTIVE: Final = "active"
+
+_Filter = Annotated[str, Meta(max_length=200)]
+
+
+def policy_of(view: LedgerView, digest: str) -> ActivePolicy:
+    """Return a policy that is or was active.
+
+    Args:
+        view: The ledger.
+        digest: Its digest, or `active`.
+
+    Raises:
+        InputError: If there is no such policy.
+    """
+    for one in reversed(view.state().policies):
+        if digest in (ACTIVE, one.digest):
+            return one
+    raise not_found(
+        f"the ledger knows no policy `{digest[:64]}`",
+        "name one by its digest, or `active`",
+    )
+
+
+@answers(
+    operations.POLICIES,
+    Action.READ_POLICY,
+    tag=lambda one: one.policies[-1].digest if one.policies else "",
+)
+def policies(view: LedgerView, _: Identity | None) -> PolicyList:
+    """Return the policies that were active, oldest first; the last one is."""
+    found = view.state().policies
+    return PolicyList(
+        policies=tuple(_item(one, is_active=one is found[-1]) for one in found)
+    )
+
+
+@answers(operations.POLICY, Action.READ_POLICY, tag=lambda one: one.digest)
+def policy(
+    view: LedgerView,
+    _: Identity | None,
+    digest: Annotated[str, Meta(max_length=64, description="a digest, or `active`")],
+) -> PolicyText:
+    """Return a policy that is or was active, with its text."""
+    one = policy_of(view, digest)
+    item = _item(one, is_active=one.seq == policy_of(view, ACTIVE).seq)
+    return PolicyText(**asdict(item), text=one.text)
+
+
+@answers(operations.RULES, Action.READ_RULES, slow=True)
+def rules(  # noqa: PLR0913 - the parameters of a query
+    view: LedgerView,
+    _: Identity | None,
+    *,
+    unit: Annotated[_Filter, Meta(description="only of this unit")] = "",
+    scope: Annotated[_Filter, Meta(description="only this scope")] = "",
+    context: Annotated[_Filter, Meta(description="only those with this setting")] = "",
+    constraining: Annotated[
+        bool | None,
+        Meta(description="only those that can, or cannot, be the only one to deny"),
+    ] = None,
+    limit: Limit = 100,
+    cursor: Cursor = "",
+) -> RulePage:
+    """Return where every rule over history stands, in the policy's order."""
+    after = after_of("rules", cursor)
+    compiled = view.policy()
+    witness = compiled.pruned.witness
+    kept = [
+        one
+        for number, one in enumerate(view.standings())
+        if (not unit or one.rule.unit == unit)
+        and (not scope or one.rule.scope == scope)
+        and (not context or context in one.rule.context)
+        and (constraining is None or constraining is (witness[number] < 0))
+    ]
+    more = after + limit if after + limit < len(kept) else None
+    return RulePage(
+        **asdict(policy_view(compiled, view.state())),
+        rules=tuple(map(standing_view, kept[after : after + limit])),
+        next=cursor_of("rules", more),
+    )
+
+
+# Before the next: its address is one that an id of a rule could have.
+@answers(operations.RULE_BALANCE, Action.READ_RULES, slow=True)
+def rule_balance(
+    view: LedgerView,
+    who: Identity | None,
+    rule: Annotated[str, Meta(max_length=400, description="the id of the rule")],
+    most: Annotated[int, Meta(ge=1, le=SPENDERS_MAX)] = 20,
+) -> RuleBalance:
+    """Return what the fullest cell of a rule was charged, and by whom."""
+    return masked(view, who, view.spenders(rule).view(most))
+
+
+@answers(operations.RULE, Action.READ_RULES)
+def rule(
+    view: LedgerView,
+    _: Identity | None,
+    rule: Annotated[str, Meta(min_length=1, max_length=400)],
+) -> Rule:
+    """Return a rule of the active policy, and where it stands.
+
+    Its id holds what must be quoted in a path: `attr:age @standard` is
+    `attr:age%20@standard`.
+    """
+    compiled = view.policy()
+    one = compiled_rule(compiled, rule)
+    if one is None:
+        raise not_found(
+            f"the active policy has no rule `{rule[:200]}`",
+            "list them at /api/v1/rules; an id is scope and settings, as there",
+        )
+    loss = view.loss_of(one.rules[one.number]) if one.rules is compiled.rules else None
+    state = view.state()
+    return Rule(
+        **asdict(compiled_rule_view(one)),
+        standing=None if loss is None else standing_view(loss),
+        ledger=Head(seq=state.seq, head=state.head),
+    )
+
+
+def _item(one: ActivePolicy, *, is_active: bool) -> PolicyItem:
+    return PolicyItem(
+        name=one.name,
+        digest=one.digest,
+        entry=one.seq,
+        active=is_active,
+        reason=one.reason,
+        accepted=tuple(one.accepted),
+    )

@@ -1,0 +1,84 @@
+"""Releases of a ledger: listed, and one with its story."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import UNSET, Meta
+
+from modicum.api import operations
+from modicum.api.local.handlers.pagination import Cursor, Limit, after_of, cursor_of
+from modicum.api.local.handlers.registry import answers
+from modicum.api.local.history import story_of
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.views.releases import details_view, listed_view
+from modicum.api.local.visibility import may_see, seen
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.api.schema.ledger import Head
+from modicum.api.schema.release import ReleaseDetails, ReleasePage
+from modicum.ledger import Standing
+from modicum.ledger.log.release_codec import release_to_plain
+from modicum.ledger.state.lifecycle import ReleaseStatus
+
+#: So many releases are looked at for one page, whether they are shown or not.
+LOOKED_AT: Final = 5_000
+
+ReleaseId = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+@answers(operations.RELEASES, Action.READ_RELEASES, anywhere=True)
+def releases(
+    view: LedgerView,
+    who: Identity | None,
+    status: Annotated[
+        list[ReleaseStatus], Meta(description="only those that stand so")
+    ] = [],  # noqa: B006 - nobody changes it
+    limit: Limit = 100,
+    cursor: Cursor = "",
+) -> ReleasePage:
+    """Return the releases that may be seen, oldest first."""
+    after = after_of("releases", cursor)
+    book, _, now = view.look()
+    state, wanted = book.state, frozenset(map(ReleaseStatus, status))
+    found: list[Standing] = []
+    more, last = None, after
+    for looked, identifier in enumerate(state.releases.after(after)):
+        if len(found) == limit or looked == LOOKED_AT:
+            more = last
+            break
+        one = book.standing_at(identifier, now)
+        assert one is not None
+        last = one.seq
+        if (not wanted or one.status in wanted) and _visible(view, who, one):
+            found.append(one)
+    return ReleasePage(
+        releases=tuple(map(listed_view, found)),
+        next=cursor_of("releases", more),
+        ledger=Head(seq=state.seq, head=state.head),
+    )
+
+
+@answers(operations.RELEASE)
+def release(
+    view: LedgerView,
+    who: Identity | None,
+    release: ReleaseId,
+    *,
+    recorded: Annotated[
+        bool, Meta(description="also tell it as the ledger keeps it, exactly")
+    ] = False,
+) -> ReleaseDetails:
+    """Return a release: what it is, what it costs, and who did what when."""
+    told = seen(view, who, release)
+    _, read, _ = view.look()
+    story = story_of(release, read(max(told.standing.seq - 1, 0)))
+    plain = release_to_plain(told.release) if recorded else UNSET
+    return details_view(told.standing, told.release, told.vocabulary, story, plain)
+
+
+def _visible(view: LedgerView, who: Identity | None, standing: Standing) -> bool:
+    # Who reads all need not have each release read from the log.
+    if who is None or who.may(Action.READ_RELEASES):
+        return True
+    return may_see(who, view.release_of(standing))

@@ -1,0 +1,394 @@
+"""A ledger as one may look at it: nothing here writes a byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from modicum.api.local.alternatives.asked import Asked
+from modicum.api.local.balances import Book, Reader
+from modicum.api.local.decision import Decision
+from modicum.api.local.evaluation import (
+    Asking,
+    Description,
+    corrected_answer,
+    every_period,
+    first_answer,
+    refuse_other,
+    refuse_requested,
+    repeated_answer,
+)
+from modicum.api.local.live_ledger import SNAPSHOT_EVERY, LiveLedger
+from modicum.api.local.submit import Submission, prepared, seconds_held
+from modicum.api.ports.storage import Clock, EventStore, SnapshotStore
+from modicum.core.errors import Code, ConflictError, Problem, UsageError
+from modicum.ledger import Record, RecordedRelease, RuleLoss, Standing, State
+from modicum.ledger.log.days import day_of
+from modicum.ledger.state.lifecycle import unknown_release
+from modicum.policy import CompiledPolicy, Rule
+
+if TYPE_CHECKING:
+    from modicum.api.local.alternatives.trials import Look
+    from modicum.api.local.cell_balance import CellBalance
+    from modicum.ledger import AuditReport
+
+
+class LedgerView:
+    """One ledger under one policy, to be asked. One thread at a time may use it.
+
+    Args:
+        store: Where the log lives.
+        clock: The time of day.
+        policy: The policy that the caller means; None for the ledger's active one.
+        actor: Who asks; written into every event.
+        snapshots: Where snapshots for a fast start are kept; None for nowhere.
+        snapshot_every: After how many entries the next one is written.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        clock: Clock,
+        *,
+        policy: CompiledPolicy | None = None,
+        actor: str = "unknown",
+        snapshots: SnapshotStore | None = None,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._policy = policy
+        self._actor = actor
+        self._live = LiveLedger(
+            store,
+            clock,
+            policy=policy,
+            actor=actor,
+            snapshots=snapshots,
+            snapshot_every=snapshot_every,
+        )
+
+    # --- releases ---
+
+    def check(self, release: Description) -> Decision:
+        """Return what `submit` would answer now. Writes nothing.
+
+        Any policy may be checked; the decision says whether it is the active one.
+
+        Args:
+            release: The release.
+
+        Raises:
+            InputError: If the release is malformed.
+            ConflictError: If the id stands with other contents, or was given up.
+            UsageError: If there is neither a policy nor a ledger with one.
+        """
+        book = self._live.read(deciding=True)
+        one = prepared(release, self._meant_policy(book))
+        return self._askable(release, self._answer(book, one, self._actor))
+
+    def check_prepared(self, one: Submission, *, actor: str = "") -> Decision:
+        """Return what `submit` would answer to a release that was read and priced.
+
+        Args:
+            one: The release, as `prepared` returns it.
+            actor: Who asks; by default the view's own.
+
+        Raises:
+            ConflictError: If the id stands with other contents, or was given up.
+            UsageError: If there is neither a policy nor a ledger with one.
+        """
+        book = self._live.read(deciding=True)
+        return self._answer(book, one, actor or self._actor)
+
+    def standing(self, release: str) -> Standing:
+        """Return where a release stands now. Writes nothing.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+        """
+        book = self._live.read()
+        standing = book.standing_at(release, self._live.now)
+        if standing is None:
+            raise unknown_release(release)
+        return standing
+
+    def release_of(self, standing: Standing) -> RecordedRelease:
+        """Return what a release is and costs, as the ledger keeps it. Writes nothing.
+
+        Args:
+            standing: Where it stands in this ledger.
+
+        Raises:
+            VerificationError: If its entry is not what was read before.
+        """
+        return self._live.book.release_of(standing, self._store.record)
+
+    # --- the ledger ---
+
+    def refuse_jump(self) -> None:
+        """Refuse a clock that jumped since the last entry. Writes nothing.
+
+        Raises:
+            UnavailableError: If it did; nothing is written then.
+        """
+        self._live.read()
+        self._live.refuse_jump()
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number, or None if there is none. Writes nothing.
+
+        Args:
+            seq: The number.
+        """
+        return self._store.record(seq)
+
+    def state(self) -> State:
+        """Return the state at the head of the log. Writes nothing.
+
+        Raises:
+            UsageError: If there is no ledger and no policy to begin one with.
+            VerificationError: If the log contradicts itself.
+        """
+        return self._live.read().state
+
+    def exists(self) -> bool:
+        """Return whether there is a ledger. Writes nothing."""
+        return self._store.exists()
+
+    def records(self) -> Iterable[Record]:
+        """Return the stored records, oldest first, unchecked. Writes nothing.
+
+        Raises:
+            UsageError: If there is no ledger.
+        """
+        self._live.must_exist()
+        return self._store.read(0)
+
+    def verify(
+        self,
+        on_entry: Callable[[int], None] | None = None,
+        *,
+        noted_hash: str | None = None,
+    ) -> AuditReport:
+        """Read the log from the beginning and check all of it. Writes nothing.
+
+        Args:
+            on_entry: Called with the number of each entry that was checked.
+            noted_hash: A hash that was noted elsewhere; the report tells where it
+                stands.
+
+        Raises:
+            UsageError: If there is no ledger.
+            VerificationError: At the first contradiction; or if rules show less than
+                was released, as their unit was redefined under its name.
+        """
+        from modicum.ledger import audit
+
+        report = audit(
+            self.records(), on_entry, noted_hash=noted_hash, again=self.records
+        )
+        report.refuse_understated()
+        return report
+
+    def policy(self) -> CompiledPolicy:
+        """Return the policy that this workspace decides by. Writes nothing.
+
+        Raises:
+            UsageError: If none was given and none is active.
+        """
+        return self._meant_policy(self._live.read())
+
+    def policy_text_at(self, seq: int) -> str:
+        """Return the text of the policy that held at an entry. Writes nothing.
+
+        Args:
+            seq: The number of the entry.
+
+        Returns:
+            The text; empty if none held yet.
+        """
+        held = [one.text for one in self.state().policies if one.seq <= seq]
+        return held[-1] if held else ""
+
+    def standings(self) -> list[RuleLoss]:
+        """Return where every rule of the policy stands. Writes nothing.
+
+        Raises:
+            UsageError: If there is neither a policy nor a ledger with one.
+        """
+        from modicum.api.local.explanation.charges import standing_in
+
+        book = self._live.read(deciding=True)
+        compiled = self._meant_policy(book)
+        with book.followed_at(compiled, self._store.read, self._live.now) as followed:
+            day = day_of(self._live.now)
+            return [
+                standing_in(followed.balances, rule, day) for rule in compiled.rules
+            ]
+
+    def loss_of(self, rule: Rule) -> RuleLoss:
+        """Return what one rule was charged, as `standings` does. Writes nothing.
+
+        Args:
+            rule: A rule over history.
+
+        Raises:
+            UsageError: If there is neither a policy nor a ledger with one.
+        """
+        from modicum.api.local.explanation.charges import standing_in
+
+        book = self._live.read(deciding=True)
+        compiled = self._meant_policy(book)
+        with book.followed_at(compiled, self._store.read, self._live.now) as followed:
+            return standing_in(followed.balances, rule, day_of(self._live.now))
+
+    def spenders(
+        self,
+        rule: str,
+        *,
+        where: object = None,
+        periods: object = None,
+        groups: object = None,
+    ) -> CellBalance:
+        """Return what the fullest cell of a rule was charged, and by whom.
+
+        The log is read for that, from its beginning. Writes nothing.
+
+        Args:
+            rule: The id of a rule over history.
+            where: Whose cells to look at, as a release names them; by default all.
+            periods: Which periods to look at.
+            groups: Which user groups to look at.
+
+        Raises:
+            InputError: If there is no such rule, or no such cell.
+            UsageError: If there is neither a policy nor a ledger with one.
+        """
+        from modicum.api.local.cell_balance import cell_balance, part_named, rule_named
+
+        with self._lent() as look:
+            compiled = look.balances.compiled
+            named = {"where": where, "periods": periods, "groups": groups}
+            part = part_named(compiled, **named)
+            return cell_balance(look, rule_named(compiled, rule), part)
+
+    def as_of(self, point: int | str) -> LedgerView:
+        """Return the ledger as it was, to be asked as it is. Writes nothing.
+
+        What it says is what was known then: the active policy, what was reserved and
+        had not run out, and what every rule was charged.
+
+        Args:
+            point: The number of an entry; or a time in UTC such as `2026-05-01`, whose
+                end is meant, `2026-05-01T12:00Z`, or as entries write it.
+
+        Raises:
+            UsageError: If the ledger was not there yet, or the point is yet to come.
+        """
+        from modicum.api.local.past_ledger import EarlierClock, EarlierStore, past_point
+
+        self._live.must_exist()
+        book = self._live.read()
+        past = past_point(point, book.state, self._store, self._live.now)
+        return LedgerView(
+            EarlierStore(self._store, past.seq),
+            EarlierClock(past.at),
+            policy=self._policy,
+            actor=self._actor,
+        )
+
+    def look(self, *, deciding: bool = False) -> tuple[Book, Reader, str]:
+        """Return the book of a ledger that exists, what reads its log, and the time.
+
+        Args:
+            deciding: Whether balances will be asked for.
+
+        Raises:
+            UsageError: If there is no ledger.
+        """
+        self._live.must_exist()
+        book = self._live.read(deciding=deciding)
+        return book, self._store.read, self._live.now
+
+    # --- inside ---
+
+    def _askable(self, release: Description, answer: Decision) -> Decision:
+        """Return a decision that can look at its release again."""
+        again = Asked(release, answer.release, self._lent)
+        return replace(answer, again=again)
+
+    @contextmanager
+    def _lent(self) -> Iterator[Look]:
+        """Lend the ledger at its head, to try releases on."""
+        from modicum.api.local.alternatives.trials import Look
+        from modicum.api.local.told import Told
+
+        book = self._live.read(deciding=True)
+        compiled, now = self._meant_policy(book), self._live.now
+        with book.followed_at(compiled, self._store.read, now) as followed:
+            yield Look(
+                followed.balances,
+                day_of(now),
+                book.state.seq,
+                book.state.head,
+                Told(book.state, self._store.read, now, compiled),
+                lambda identifier: book.standing_at(identifier, now),
+            )
+
+    def _answer(self, book: Book, one: Submission, actor: str) -> Decision:
+        now = self._live.now
+        known = book.standing_at(one.release.id, now)
+        asking = Asking(self._store.name, book, actor)
+        with book.followed_at(one.compiled, self._store.read, now) as followed:
+            if known is None:
+                refuse_requested(book, one.release, actor, one.mark)
+                day = day_of(now)
+                answer = first_answer(asking, followed.balances, one.release, day)
+                every = every_period(one.release, one.compiled)
+                if every:
+                    notice = f"it names no `periods`: it is charged to {every}"
+                    answer = replace(answer, notices=(*answer.notices, notice))
+                if not answer.allowed:
+                    return answer
+                try:
+                    seconds_held(one, followed, book.state, actor, day)
+                except ConflictError as refused:
+                    state = book.state
+                    if not state.holders.of(actor).isdisjoint(state.due(now)):
+                        return answer  # Some of what they hold expires with the turn.
+                    notice = f"submitting is refused now: {refused.problems[0].message}"
+                    return replace(answer, notices=(*answer.notices, notice))
+                return answer
+            corrects = book.state.correction_of(one.release.id, one.release.content)
+            if corrects is None:
+                refuse_other(known, one.release, one.mark)
+            stored = book.release_of(known, self._store.record)
+            charged = followed.told(stored, known.seq)
+            if corrects is not None:
+                after = followed.told(one.release, known.seq)
+                return corrected_answer(
+                    asking, followed.balances, known, charged, after
+                )
+            return repeated_answer(asking, followed.balances, known, charged)
+
+    def _meant_policy(self, book: Book) -> CompiledPolicy:
+        compiled = self._policy or book.active()
+        if compiled is None:
+            raise self._no_policy()
+        return compiled
+
+    def _no_policy(self) -> UsageError:
+        return UsageError(
+            Problem(
+                Code.NO_POLICY,
+                f"{self._store.name} has no active policy",
+                help="name one with  --policy policy.yaml",
+            )
+        )

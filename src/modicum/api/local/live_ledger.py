@@ -1,0 +1,313 @@
+"""A ledger at work: its book follows the log, and what is added goes through turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from modicum.api.local.balances import Book, Entry, Reader, is_entry
+from modicum.api.ports.storage import Clock, EventStore, Patient, SnapshotStore, Witness
+from modicum.core.errors import (
+    ApprovalError,
+    Code,
+    ConflictError,
+    InputError,
+    ModicumError,
+    Problem,
+    StaleError,
+    UnavailableError,
+    UsageError,
+    VerificationError,
+)
+from modicum.ledger.replay.snapshot import read_snapshot, write_snapshot
+from modicum.policy import CompiledPolicy
+
+T = TypeVar("T")
+
+#: A start from a snapshot reads at most so many entries, or those of one more turn.
+SNAPSHOT_EVERY = 20_000
+
+#: While a turn is waited for, at most so many entries are read at once. The turn may
+#: come meanwhile, and others wait for its end.
+FOLLOWED_AT_ONCE = 4
+
+#: A clock that is so many years after the last entry is taken to be wrong.
+YEARS_MAX = 10
+
+#: After these, a book to which nothing was added is still what the log says.
+_HARMLESS = (
+    InputError,
+    ConflictError,
+    UsageError,
+    ApprovalError,
+    StaleError,
+    UnavailableError,
+)
+
+
+class LiveLedger:
+    """A log, and the book that follows it. One thread at a time may use it.
+
+    What was read once stays: a log that does not go on from there is refused, for as
+    long as this object lives. Nothing is begun anew in its place.
+
+    Args:
+        store: Where the log lives.
+        clock: The time of day.
+        policy: The policy whose balances are followed; None for the active one.
+        actor: Who asks; written into every event.
+        snapshots: Where snapshots for a fast start are kept, or a `Witness`; None for
+            nowhere.
+        snapshot_every: After how many entries the next one is written.
+
+    Attributes:
+        book: The log as far as it was read.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        clock: Clock,
+        *,
+        policy: CompiledPolicy | None,
+        actor: str,
+        snapshots: SnapshotStore | None,
+        snapshot_every: int,
+    ) -> None:
+        self.book = Book()
+        self._store = store
+        self._clock = clock
+        self._policy = policy
+        self._actor = actor
+        self._snapshots = snapshots
+        self._snapshot_every = snapshot_every
+        self._snapshot_seq = 0
+        self._read_to = (0, "")  # The last entry that is known to be stored.
+
+    @property
+    def now(self) -> str:
+        """The time; it never falls, and a clock that jumps does not move it."""
+        at = self.book.state.at
+        return max(self._clock.believed(self._clock.now(), at), at)
+
+    @property
+    def unsaved(self) -> int:
+        """How many entries were read that are in no snapshot."""
+        return self.book.state.seq - self._snapshot_seq
+
+    def must_exist(self) -> None:
+        """Refuse to go on if there is no ledger.
+
+        Raises:
+            UsageError: If there is none.
+        """
+        if not self._store.exists():
+            raise UsageError(
+                Problem(
+                    Code.LEDGER_MISSING,
+                    f"there is no ledger at {self._store.name}",
+                    help="make one with  modicum init --policy policy.yaml",
+                )
+            )
+
+    def read(self, *, deciding: bool = False) -> Book:
+        """Return the book with what was appended since; takes no turn.
+
+        Args:
+            deciding: Whether balances will be asked for.
+
+        Raises:
+            UsageError: If there is no ledger and no policy to begin one with.
+            VerificationError: If the log contradicts itself, or what was read before.
+        """
+        if self._is_there():
+            self._follow(self._store.read, deciding=deciding)
+        elif self._policy is None:
+            self.must_exist()
+        return self.book
+
+    def turn(self, work: Callable[[Entry], T], *, deciding: bool = True) -> T:
+        """Return what some work in the ledger's turn returns; its events are durable.
+
+        Args:
+            work: Adds events; what ran out is taken back before.
+            deciding: Whether it asks for balances.
+
+        Raises:
+            ModicumError: What `work` raises; nothing is stored then.
+            UnavailableError: If nobody knows whether it was stored; or the clock
+                jumped, and nothing was.
+            VerificationError: If the log contradicts itself, or what was read before.
+        """
+        entry: Entry | None = None
+        self._is_there()  # Else the store would make a new one.
+        try:
+            with self._store.turn() as turn:
+                self._follow(turn.read, deciding=deciding)
+                now = self._clock.now()
+                self._refuse_wrong_clock(now)
+                self.refuse_jump(now)
+                now = max(now, self.book.state.at)
+                entry = Entry(self.book, turn, now, self._actor)
+                entry.expire_due()
+                result = work(entry)
+                entry.commit()
+        except BaseException as error:
+            if not isinstance(error, _HARMLESS) or (entry and entry.book_is_ahead):
+                # What was added may or may not be stored: read it again next time.
+                self.book = Book()
+            raise
+        if entry.withdrawn:
+            self.book = Book()
+        else:
+            self._read_to = (self.book.state.seq, self.book.state.head)
+        if self.unsaved >= self._snapshot_every:
+            with suppress(UnavailableError):  # What was added is durable all the same.
+                self.save_snapshot()
+        return result
+
+    def refuse_jump(self, now: str = "") -> None:
+        """Refuse a clock that moved on by far more than the time that went by.
+
+        Args:
+            now: What the clock says; empty to ask it.
+
+        Raises:
+            UnavailableError: If it did since a time that is believed: when this
+                process began, or that of the last entry.
+        """
+        now, at = now or self._clock.now(), self.book.state.at
+        believed = self._clock.believed(now, at)
+        if at and believed < now:
+            raise UnavailableError(
+                Problem(
+                    Code.CLOCK_JUMPED,
+                    f"the clock of this machine jumped: it says {now[:19]}Z, and by the"
+                    f" time that went by it is {believed[:19]}Z",
+                    notes=("nothing is written, so that no reservation expires by it",),
+                    help="set the clock right; if it is right now, confirm that with "
+                    " modicum ledger annotate 'the clock is right: …'  on this machine",
+                )
+            )
+
+    def follow_while_waiting(self) -> None:
+        """Let this thread read what others append while it waits for their turns.
+
+        So little is left to read in a turn, where all others have to wait for it.
+        """
+        if isinstance(self._store, Patient):
+            self._store.while_waiting(self._follow_a_little)
+
+    def save_snapshot(self) -> None:
+        """Write a snapshot of what was read so far, for a fast start.
+
+        It is a cache: losing it, or the process while it is written, loses nothing.
+        """
+        if self._snapshots is not None and self.book.state.seq:
+            self._snapshot_seq = self.book.state.seq
+            self._snapshots.save_snapshot(write_snapshot(self.book.snapshot()))
+
+    def _is_there(self) -> bool:
+        """Return whether there is a ledger.
+
+        Raises:
+            VerificationError: If there is none, and there was one.
+        """
+        is_there = self._store.exists()
+        if not is_there and (self._read_to[0] or self._resumed().state.seq):
+            raise lost_entries(self._store.name, "it is gone")
+        return is_there
+
+    def _follow(self, read: Reader, *, deciding: bool) -> None:
+        """Fold what is new, on top of what was read before."""
+        book = self.book if self.book.state.seq else self._resumed()
+        if book.state.seq != self._read_to[0]:
+            self._refuse_another(read)
+        records = iter(read(max(book.state.seq - 1, 0)))
+        if not book.continues_with(records):
+            self._refuse_another(read)
+            self._refuse_shorter(read, book.state.seq)
+            book = Book()
+            records = iter(read(0))
+        if isinstance(self._snapshots, Witness) and not self.book.state.seq:
+            book, records = Book(), iter(read(0))
+        if deciding:
+            book.decide_by(self._policy)
+        try:
+            book.fold(records)
+        except BaseException:
+            self.book = Book()  # Reading broke off midway: it begins anew.
+            raise
+        self.book = book
+        self._read_to = (book.state.seq, book.state.head)
+
+    def _follow_a_little(self) -> bool:
+        """Fold some of what is new, if anything was read before.
+
+        Returns:
+            Whether there was something. What is wrong is told in the turn.
+        """
+        before = self.book.state.seq
+        if before:
+            with suppress(ModicumError):
+                self._follow(
+                    lambda after: self._store.read(after, 1 + FOLLOWED_AT_ONCE),
+                    deciding=True,
+                )
+        return self.book.state.seq > before
+
+    def _refuse_another(self, read: Reader) -> None:
+        """Refuse a log without the last entry that was read before, as it was."""
+        known, head = self._read_to
+        if known and not is_entry(next(iter(read(known - 1)), None), head):
+            raise lost_entries(
+                self._store.name, f"entry {known} is not the one that was read before"
+            )
+
+    def _refuse_shorter(self, read: Reader, seq: int) -> None:
+        """Refuse a log that ends before the entry that a snapshot was made at."""
+        if next(iter(read(seq - 1)), None) is None:
+            raise lost_entries(
+                self._store.name,
+                f"there is a snapshot of entry {seq}, which is missing",
+            )
+
+    def _refuse_wrong_clock(self, now: str) -> None:
+        """Refuse to write a time that would stay, since times never fall."""
+        last = self.book.state.at
+        if last and int(now[:4]) - int(last[:4]) > YEARS_MAX:
+            raise UnavailableError(
+                Problem(
+                    Code.LEDGER_UNWRITABLE,
+                    f"the clock says {now[:10]}, and the last entry of"
+                    f" {self._store.name} is of {last[:10]}",
+                    notes=("a time that was written once holds for all that follows",),
+                    help="set the clock right",
+                )
+            )
+
+    def _resumed(self) -> Book:
+        """Return a book from the latest snapshot, or an empty one."""
+        data = self._snapshots.load_snapshot() if self._snapshots else None
+        snapshot = read_snapshot(data) if data else None
+        self._snapshot_seq = snapshot.state.seq if snapshot else 0
+        return Book(snapshot)
+
+
+def lost_entries(name: str, why: str) -> VerificationError:
+    """Return the mistake of a log that lost what it had.
+
+    Args:
+        name: What people call it.
+        why: What shows it.
+    """
+    return VerificationError(
+        Problem(
+            Code.LEDGER_BROKEN,
+            f"the ledger {name} lost entries that were there: {why}",
+            notes=("nothing is decided, so that nothing is spent twice",),
+            help="stop all that use it; then put a copy that verifies in its place,"
+            " and remove its snapshot",
+        )
+    )

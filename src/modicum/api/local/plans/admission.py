@@ -1,0 +1,68 @@
+"""What stands in the way of a release in a plan, whatever is left of any budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modicum.api.local.governance.governance import missing_approvals
+from modicum.ledger import RecordedRelease, State
+from modicum.ledger.decision.approvals import Hearing, hearings_of_release
+from modicum.policy import Policy
+
+
+def in_the_way(
+    release: RecordedRelease, policy: Policy, state: State, actor: str
+) -> Iterator[str]:
+    """Yield what keeps a plan from reserving a release, line by line.
+
+    Args:
+        release: The release.
+        policy: The policy that says who must agree.
+        state: What came in, and what was said so far.
+        actor: Who plans, or commits.
+    """
+    known = state.releases.get(release.id)
+    if known is None:
+        if state.waiting.held_by_another(release.id, release.content, actor):
+            yield "somebody else asks for another release of this id"
+        yield from _missing_consent(release, policy, state, actor)
+    else:
+        other = "" if known.content == release.content else " as another one"
+        yield f"it is {known.status.value} already{other}"
+
+
+def _missing_consent(
+    release: RecordedRelease, policy: Policy, state: State, actor: str
+) -> Iterator[str]:
+    """Yield whose consent is missing.
+
+    Who plans is seldom who asks. So where who asks may not be among those who agree,
+    the release must say who that is: else they could agree to it themselves.
+    """
+    heard = hearings_of_release(release, policy, state, actor)
+    named = "requester" in {**release.metadata, **release.labels}
+    if not named and any(not one.approval.requester_may_approve for one in heard):
+        yield (
+            "people must agree to it, and it does not name its `requester`: add "
+            " requester: NAME  to it, and ask them again; what they agreed to so far"
+            " was without"
+        )
+    agreed = {
+        person
+        for one in hearings_of_release(release, policy, state)
+        for person in one.agreed
+    }
+    for one in missing_approvals(heard):
+        people = f"{one.approval.need} of {' or '.join(one.approval.roles)}"
+        yield f"{people} must agree first:  modicum release approve FILE"
+        yield from _uncounted(one, agreed)
+
+
+def _uncounted(heard: Hearing, agreed: set[str]) -> Iterator[str]:
+    """Yield who agreed, and does not count as they ask for it themselves."""
+    for person in heard.asking:
+        if person in agreed:
+            yield (
+                f"`{person}` agreed, but asks for it by planning it: let somebody else"
+                " plan, or agree"
+            )

@@ -1,0 +1,228 @@
+"""Committing a plan: everything that it accepts is reserved together, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from modicum.api.local.balances import Book, Entry
+from modicum.api.local.governance.governance import active_policy
+from modicum.api.local.plans.admission import in_the_way
+from modicum.api.local.plans.plan import Asked, Plan
+from modicum.api.local.plans.rounds import must_be_open, present_round
+from modicum.api.local.submit import (
+    RESERVATION_SECONDS,
+    Submission,
+    prepared,
+    refuse_odd_length,
+)
+from modicum.api.ports.storage import Clock
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    InputError,
+    Problem,
+    StaleError,
+)
+from modicum.core.yaml_reader import read_document
+from modicum.ledger import RecordedRelease, decide
+from modicum.ledger.decision.approvals import approved_by, hearings_of_release
+from modicum.ledger.log.events import PlanCommitted, ReleaseReserved
+from modicum.policy import CompiledPolicy
+from modicum.policy.model import ReservationBound
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What was reserved.
+
+    Attributes:
+        plan: The id of the plan.
+        round: The id of its round.
+        releases: The ids of the releases.
+        expires_at: When they run out if they are not started.
+        seq: The number of the ledger's last entry.
+        head: The hash of that entry.
+    """
+
+    plan: str
+    round: str
+    releases: tuple[str, ...]
+    expires_at: str
+    seq: int
+    head: str
+
+
+def accepted_again(
+    plan: Plan,
+    compiled: CompiledPolicy,
+    reserve_seconds: int = RESERVATION_SECONDS,
+) -> tuple[Submission, ...]:
+    """Return the releases that a plan accepts, read and priced from its own texts.
+
+    A file is believed in nothing: what is reserved is what the texts cost now.
+
+    Args:
+        plan: The plan.
+        compiled: The policy to read and price them under.
+        reserve_seconds: How long their reservations stand.
+
+    Raises:
+        ConflictError: If one is not what it was when the plan was made.
+        InputError: If reservations cannot stand so long.
+    """
+    refuse_odd_length(reserve_seconds)
+    name = plan.id  # It is worked out anew whenever one asks.
+    return tuple(
+        _read_again(one, name, compiled, reserve_seconds) for one in plan.to_reserve
+    )
+
+
+def _read_again(
+    one: Asked, plan: str, compiled: CompiledPolicy, reserve_seconds: int
+) -> Submission:
+    try:
+        node = read_document(one.text.encode(), f"{plan}: {one.release}")
+        found = prepared(node, compiled, reserve_seconds=reserve_seconds)
+    except InputError as error:
+        raise _refused(plan, one.release, f"it cannot be read: {error}") from error
+    if (found.release.id, found.release.content) != (one.release, one.content):
+        raise _refused(plan, one.release, "it costs something else by now")
+    return found
+
+
+def committed_before(book: Book, plan: Plan) -> Committed | None:
+    """Return what a plan reserved when it was committed; None if it was not.
+
+    So whoever does not know whether a commit was stored may try again.
+
+    Args:
+        book: The book, read up to the head.
+        plan: The plan.
+    """
+    state, content = book.state, plan.content
+    for known in state.planning.plans.values():
+        if known.content == content:
+            ends = (state.releases[one].expires_at for one in known.releases)
+            return Committed(
+                known.id,
+                known.round,
+                known.releases,
+                max(ends, default=""),
+                state.seq,
+                state.head,
+            )
+    return None
+
+
+def nothing_reserved(book: Book, plan: Plan) -> Committed:
+    """Return what a plan reserves that accepts nothing. It leaves no entry.
+
+    Args:
+        book: The book, read up to the head.
+        plan: The plan.
+    """
+    state = book.state
+    return Committed(plan.id, plan.round, (), "", state.seq, state.head)
+
+
+def refuse_stale(book: Book, plan: Plan, last: tuple[int, str]) -> None:
+    """Refuse a plan that was made on another ledger than the one that is there.
+
+    Args:
+        book: The book, read up to the head.
+        plan: The plan.
+        last: The number and the hash of the last entry that counts.
+
+    Raises:
+        StaleError: If the ledger went on, by whatever.
+        UsageError: If no round is open.
+    """
+    compiled = active_policy(book)
+    opened = must_be_open(present_round(book, compiled))
+    if compiled.policy.digest != plan.policy:
+        raise _stale(plan, last[0], "another policy is active now")
+    if opened.id != plan.round:
+        raise _stale(plan, last[0], f"the round `{opened.id}` is open now")
+    if last != (plan.seq, plan.head):
+        raise _stale(plan, last[0], "what is left may be less by now")
+
+
+def commit(
+    entry: Entry, plan: Plan, accepted: Sequence[Submission], clock: Clock
+) -> Committed:
+    """Reserve everything that a plan accepts; a mistake leaves nothing behind.
+
+    Each is decided once more, after the ones before it, whatever the plan says.
+
+    Args:
+        entry: The turn.
+        plan: The plan.
+        accepted: What it accepts, in its order, read and priced.
+        clock: Tells when the reservations run out.
+
+    Raises:
+        ConflictError: If one of them cannot be reserved.
+        StaleError: If the ledger went on since the plan was made.
+        UsageError: If no round is open.
+    """
+    done = committed_before(entry.book, plan)
+    if done is not None:
+        return done
+    refuse_stale(entry.book, plan, entry.begun_at)
+    name, named = plan.id, tuple(one.release.id for one in accepted)
+    ends = [_reserve(entry, name, one, clock) for one in accepted]
+    entry.add(PlanCommitted(name, plan.round, plan.content, named))
+    state = entry.book.state
+    return Committed(
+        name, plan.round, named, max(ends, default=""), state.seq, state.head
+    )
+
+
+def _reserve(entry: Entry, plan: str, one: Submission, clock: Clock) -> str:
+    """Reserve one release, and return when that runs out."""
+    release, compiled = one.release, one.compiled
+    why = "; ".join(_in_the_way(entry, compiled, release))
+    if why:
+        raise _refused(plan, release.id, why)
+    heard = hearings_of_release(release, compiled.policy, entry.book.state, entry.actor)
+    bound = compiled.policy.reservations or ReservationBound()
+    seconds = min(one.reserve_seconds, bound.seconds(is_large=False))
+    expires_at = clock.after(entry.now, seconds)
+    digest = compiled.policy.digest
+    entry.add(ReleaseReserved(release, digest, expires_at, approved_by(heard)))
+    return expires_at
+
+
+def _in_the_way(
+    entry: Entry, compiled: CompiledPolicy, release: RecordedRelease
+) -> Iterator[str]:
+    state = entry.book.state
+    yield from in_the_way(release, compiled.policy, state, entry.actor)
+    if release.id not in state.releases:
+        verdict = decide(entry.followed(compiled).balances, release, entry.day)
+        if not verdict.allowed:
+            yield f"denied by {', '.join(verdict.blocking)}"
+
+
+def _stale(plan: Plan, seq: int, why: str) -> StaleError:
+    return StaleError(
+        Problem(
+            Code.PLAN_STALE,
+            f"the plan `{plan.id}` was made on entry {plan.seq} in round"
+            f" `{plan.round}`, and the ledger went on to entry {seq}",
+            notes=(why,),
+            help="make it again with  modicum plan run",
+        )
+    )
+
+
+def _refused(plan: str, release: str, why: str) -> ConflictError:
+    return ConflictError(
+        Problem(
+            Code.PLAN_REFUSED,
+            f"the plan `{plan}` cannot be committed: release `{release[:200]}`: {why}",
+            notes=("nothing of it was reserved",),
+            help="make it again with  modicum plan run",
+        )
+    )

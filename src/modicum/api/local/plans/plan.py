@@ -1,0 +1,269 @@
+"""A plan: which requests of a round are to be reserved together, and why not others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from modicum.core.canonical import Plain, digest, encode
+from modicum.core.document import Node, from_python
+from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.core.rationals import number_text
+from modicum.core.reader import (
+    Fields,
+    choice,
+    count,
+    fail,
+    items,
+    line,
+    release_id,
+    take_format,
+    text,
+)
+from modicum.release.utility import exact_utility
+
+FORMAT = "modicum-plan/1"
+#: A longer description of one release is refused.
+_TEXT_MAX = 4_000_000
+_SEQ_MAX = 10**15
+
+
+class Outcome(Enum):
+    """What becomes of a request."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What becomes of one request.
+
+    Attributes:
+        release: The id of the release.
+        content: SHA-256 of what would be reserved.
+        utility: What it is worth.
+        outcome: What becomes of it: `LEFT_OUT` was not even tried.
+        why: Why not, line by line; empty if it was accepted.
+        text: The release as it would stand in a file; empty unless it was accepted.
+    """
+
+    release: str
+    content: str
+    utility: Fraction
+    outcome: Outcome
+    why: tuple[str, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan for one round, bound to the entry of the ledger that it was made on.
+
+    Attributes:
+        round: The id of the round.
+        policy: The digest of the policy.
+        seq: The number of the ledger's last entry.
+        head: The hash of that entry.
+        solver: What chose.
+        remark: What is known of better choices; empty if nothing is.
+        accepted: The ids of the releases that are accepted, in the order in which the
+            ledger allows them one after the other.
+        asked: What becomes of each request, in the order of the requests.
+    """
+
+    round: str
+    policy: str
+    seq: int
+    head: str
+    solver: str
+    remark: str
+    accepted: tuple[str, ...]
+    asked: tuple[Asked, ...]
+
+    @property
+    def to_reserve(self) -> tuple[Asked, ...]:
+        """The requests that are accepted, in the order in which they are reserved."""
+        by_id = {one.release: one for one in self.asked}
+        return tuple(by_id[release] for release in self.accepted)
+
+    @property
+    def by_outcome(self) -> Mapping[Outcome, tuple[Asked, ...]]:
+        """The requests by what becomes of them, each in their order."""
+        return {
+            outcome: tuple(one for one in self.asked if one.outcome is outcome)
+            for outcome in Outcome
+        }
+
+    @property
+    def utility(self) -> Fraction:
+        """What the accepted requests are worth together."""
+        return sum((one.utility for one in self.to_reserve), Fraction(0))
+
+    @property
+    def possible(self) -> Fraction:
+        """What all requests are worth together."""
+        return sum((one.utility for one in self.asked), Fraction(0))
+
+    @property
+    def content(self) -> str:
+        """SHA-256 of everything that the plan says."""
+        return digest(encode(self._plain()))
+
+    @property
+    def id(self) -> str:
+        """What it is called: `plan-` and the beginning of its content."""
+        return f"plan-{self.content[:12]}"
+
+    def why_not(self, release: str) -> tuple[str, ...]:
+        """Return why a request was not accepted, line by line.
+
+        Args:
+            release: Its id.
+
+        Returns:
+            Nothing if it was accepted.
+
+        Raises:
+            InputError: If the plan knows no such request.
+        """
+        for one in self.asked:
+            if one.release == release:
+                return one.why
+        raise InputError(
+            Problem(
+                Code.PLAN_UNKNOWN,
+                f"the plan knows no request `{release[:200]}`",
+                help="list them with  modicum plan show PLAN",
+            )
+        )
+
+    def to_dict(self) -> dict[str, Plain]:
+        """Return the documented JSON form (docs/reference/plan-format.md)."""
+        return {
+            "format": FORMAT,
+            "plan": self.id,
+            "content": self.content,
+            **self._plain(),
+        }
+
+    def _plain(self) -> dict[str, Plain]:
+        return {
+            "round": self.round,
+            "policy": self.policy,
+            "ledger": {"seq": self.seq, "head": self.head},
+            "solver": self.solver,
+            "remark": self.remark,
+            "accepted": list(self.accepted),
+            "utility": number_text(self.utility),
+            "possible": number_text(self.possible),
+            "requests": [_asked_to_plain(one) for one in self.asked],
+        }
+
+
+def _asked_to_plain(one: Asked) -> Plain:
+    return {
+        "release": one.release,
+        "content": one.content,
+        "utility": number_text(one.utility),
+        "outcome": one.outcome.value,
+        "why": list(one.why),
+        "text": one.text,
+    }
+
+
+def read_plan(node: Node | Mapping[str, object]) -> Plan:
+    """Return the plan that a file holds, as it was written.
+
+    Args:
+        node: The tree of the file, or its JSON form.
+
+    Raises:
+        ConflictError: If it says something else than when it was made.
+        InputError: If it is no plan.
+    """
+    tree = from_python(node) if isinstance(node, Mapping) else node
+    fields = Fields(tree, "the plan")
+    take_format(fields, FORMAT)
+    identifier = line(fields.take("plan"), "`plan`")
+    content = line(fields.take("content"), "`content`")
+    ledger = Fields(fields.take("ledger"), "`ledger`")
+    requests = items(fields.take("requests"), "`requests`")
+    plan = Plan(
+        round=release_id(fields.take("round"), "`round`"),
+        policy=line(fields.take("policy"), "`policy`"),
+        seq=count(ledger.take("seq"), "`seq`", at_least=0, at_most=_SEQ_MAX),
+        head=line(ledger.take("head"), "`head`"),
+        solver=line(fields.take("solver"), "`solver`"),
+        remark=line(fields.take("remark"), "`remark`"),
+        accepted=tuple(
+            release_id(one, "an id of `accepted`")
+            for one in items(fields.take("accepted"), "`accepted`")
+        ),
+        asked=tuple(_read_asked(one) for one in requests),
+    )
+    _refuse_mismatch(plan, tree)
+    for key in ("utility", "possible"):  # They follow from the requests.
+        fields.take(key)
+    for one in (fields, ledger):
+        one.finish()
+    if (plan.content, plan.id) != (content, identifier):
+        raise _changed(tree)
+    return plan
+
+
+def _refuse_mismatch(plan: Plan, tree: Node) -> None:
+    """Refuse a plan whose list of what is accepted is not that of its requests."""
+    stated = [one.release for one in plan.asked if one.outcome is Outcome.ACCEPTED]
+    ids = [one.release for one in plan.asked]
+    if sorted(stated) != sorted(plan.accepted) or len(set(ids)) != len(ids):
+        raise _changed(tree)
+
+
+def _changed(tree: Node) -> ConflictError:
+    return ConflictError(
+        Problem(
+            Code.PLAN_REFUSED,
+            "the plan is not as it was made: somebody changed the file",
+            tree.mark,
+            help="make it again with  modicum plan run",
+        )
+    )
+
+
+def _read_asked(node: Node) -> Asked:
+    fields = Fields(node, "a request of the plan")
+    found = Asked(
+        release=release_id(fields.take("release"), "`release`"),
+        content=line(fields.take("content"), "`content`"),
+        utility=_utility(fields.take("utility")),
+        outcome=_outcome(fields.take("outcome")),
+        why=tuple(
+            text(one, "a line of `why`", characters_max=_TEXT_MAX)
+            for one in items(fields.take("why"), "`why`")
+        ),
+        text=_text(fields.take("text")),
+    )
+    fields.finish()
+    return found
+
+
+def _utility(node: Node) -> Fraction:
+    written = line(node, "`utility`")
+    found = exact_utility(written)
+    if found is None:
+        message = f"`utility` must be an exact number as text, got `{written[:60]}`"
+        raise fail(Code.NOT_A_NUMBER, message, node)
+    return found
+
+
+def _outcome(node: Node) -> Outcome:
+    known = [one.value for one in Outcome]
+    return Outcome(choice(node, "outcome", known, Code.UNKNOWN_CHOICE))
+
+
+def _text(node: Node) -> str:
+    return text(node, "`text`", characters_max=_TEXT_MAX)

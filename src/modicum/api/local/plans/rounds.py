@@ -1,0 +1,216 @@
+"""Rounds on the ledger: budgets are unlocked, user groups take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from modicum.api.local.balances import Book, Entry
+from modicum.api.local.governance.governance import active_policy
+from modicum.api.local.plans.openers import refuse_others
+from modicum.core.document import from_python
+from modicum.core.errors import Code, ConflictError, InputError, Problem, UsageError
+from modicum.core.rationals import brief, number_text
+from modicum.core.reader import release_id
+from modicum.ledger.decision.unlocked_shares import MILLION
+from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
+from modicum.ledger.state.rounds import Planning
+from modicum.policy import CompiledPolicy
+from modicum.policy.model import RotationRule
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where a user group stands in a round.
+
+    Attributes:
+        group: Its number.
+        age: For how many rounds it has been active, this one included.
+        unlocked: What part of its budget it may have used by now.
+    """
+
+    group: int
+    age: int
+    unlocked: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round, as it stands.
+
+    Attributes:
+        id: What it is called.
+        number: How many rounds were opened, this one included.
+        unlocked: By unit, what part of every budget may have been used; a unit that
+            is not named may have used all.
+        active: The groups that are active, the oldest first.
+        retired: The groups that are active no more.
+        plans: The ids of the plans that were committed in it.
+        again: Whether it was open before somebody asked to open it.
+    """
+
+    id: str
+    number: int
+    unlocked: Mapping[str, Fraction]
+    active: tuple[Turn, ...]
+    retired: tuple[int, ...]
+    plans: tuple[str, ...]
+    again: bool = field(default=False, compare=False)
+
+
+def open_round(
+    entry: Entry, identifier: str = "", unlocked: Mapping[str, Fraction] | None = None
+) -> Round:
+    """Open the next round: a group joins, those that had their turns leave.
+
+    Args:
+        entry: The turn.
+        identifier: What it is called; by default `round-` and its number. The id of
+            the round that is open changes nothing, unless other shares are given.
+        unlocked: By privacy unit, what part of every budget may be used from here on,
+            from 0 to 1, rounded down to a millionth; it must not fall. What is not
+            named stays as it was.
+
+    Returns:
+        The round.
+
+    Raises:
+        ApprovalError: If the policy lets others open rounds, and not the actor.
+        ConflictError: If the id is taken, or a share falls.
+        InputError: If a unit is not known, or a share is none.
+        UsageError: If the ledger has no policy.
+    """
+    compiled = active_policy(entry.book)
+    refuse_others(entry.actor, compiled.policy)
+    planning = entry.book.state.planning
+    shares = dict(_millionths(unlocked or {}, compiled))
+    opened = planning.present_round
+    if opened and opened.id == identifier and shares.items() <= opened.unlocked.items():
+        # Whoever is not sure that it was opened may try again.
+        return replace(must_be_open(present_round(entry.book, compiled)), again=True)
+    number = len(planning.rounds) + 1
+    name = identifier or f"round-{number}"
+    release_id(from_python(name), "the id of a round")
+    before = opened.unlocked if opened else {}
+    _refuse_conflict(name, shares, planning, before)
+    entry.add(RoundOpened(name, {**before, **shares}))
+    rotation = compiled.policy.rotation
+    if rotation is not None:
+        _turn_over(entry, planning, rotation, name, number)
+    return must_be_open(present_round(entry.book, compiled))
+
+
+def _refuse_conflict(
+    name: str, shares: Mapping[str, int], planning: Planning, before: Mapping[str, int]
+) -> None:
+    """Refuse an id that is taken, or shares that fall.
+
+    Raises:
+        ConflictError: If that is so.
+    """
+    if name in planning.rounds:
+        opened = planning.present_round
+        others = " with other shares" if opened and opened.id == name else ""
+        raise _conflict(
+            f"the round `{name}` was opened before{others}",
+            "give the next round an id of its own",
+        )
+    for unit, least in sorted(before.items()):
+        if shares.get(unit, least) < least:
+            written = number_text(Fraction(least, MILLION))
+            raise _conflict(
+                f"the round `{name}` unlocks less for `{unit}` than the one before",
+                f"a share never falls: unlock {unit}={written} or more, or leave it"
+                " out",
+            )
+
+
+def _conflict(message: str, remedy: str) -> ConflictError:
+    return ConflictError(Problem(Code.RELEASE_CONFLICT, message, help=remedy))
+
+
+def _turn_over(
+    entry: Entry, planning: Planning, rotation: RotationRule, name: str, number: int
+) -> None:
+    """Let the groups leave that had their turns, and the next one join.
+
+    Groups are numbered by the round that they join in.
+    """
+    for group, age in sorted(planning.ages().items()):
+        if age > rotation.schedule.rounds:
+            entry.add(GroupRetired(group, name))
+    if number not in planning.groups:
+        entry.add(GroupActivated(number, name))
+
+
+def present_round(book: Book, compiled: CompiledPolicy) -> Round | None:
+    """Return the round that is open; None before the first.
+
+    Args:
+        book: The book, read up to the head.
+        compiled: The policy that says what is unlocked.
+    """
+    planning, rotation = book.state.planning, compiled.policy.rotation
+    opened = planning.present_round
+    if opened is None:
+        return None
+    ages = planning.ages()
+    turns = (
+        Turn(group, age, rotation.schedule.share(age) if rotation else Fraction(1))
+        for group, age in sorted(ages.items())
+    )
+    return Round(
+        id=opened.id,
+        number=len(planning.rounds),
+        unlocked={
+            unit: Fraction(one, MILLION)
+            for unit, one in sorted(opened.unlocked.items())
+        },
+        active=tuple(turns),
+        retired=tuple(sorted(planning.groups.keys() - ages.keys())),
+        plans=tuple(
+            one.id for one in planning.plans.values() if one.round == opened.id
+        ),
+    )
+
+
+def must_be_open(found: Round | None) -> Round:
+    """Return the round that is open.
+
+    Raises:
+        UsageError: If there is none yet.
+    """
+    if found is None:
+        raise UsageError(
+            Problem(
+                Code.ROUND_MISSING,
+                "no round is open: a plan belongs to one",
+                help="open the first with  modicum plan open",
+            )
+        )
+    return found
+
+
+def _millionths(
+    unlocked: Mapping[str, Fraction], compiled: CompiledPolicy
+) -> Iterator[tuple[str, int]]:
+    units = compiled.policy.vocabulary.units
+    for unit, share in unlocked.items():
+        if unit not in units:
+            raise InputError(
+                Problem(
+                    Code.UNKNOWN_UNIT,
+                    f"the policy has no privacy unit `{unit[:60]}`",
+                    help=f"it has {', '.join(units)}",
+                )
+            )
+        if not 0 <= share <= 1:
+            raise InputError(
+                Problem(
+                    Code.OUT_OF_RANGE,
+                    f"what is unlocked for `{unit}` is {brief(share)}",
+                    help="it is a number from 0 to 1",
+                )
+            )
+        yield unit, share.numerator * MILLION // share.denominator

@@ -1,0 +1,172 @@
+"""What happened in a ledger, in a form that can be decided anew under any policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from modicum.core.record import dataclass
+from modicum.ledger import GENESIS, Record, RecordedRelease, State
+from modicum.ledger.decision.balances import Brought
+from modicum.ledger.log.days import day_of
+from modicum.ledger.log.events import (
+    Event,
+    GroupActivated,
+    GroupRetired,
+    PastRecorded,
+    PastRedescribed,
+    ReleaseDenied,
+    ReleaseExpired,
+    ReleaseReserved,
+    ReleaseVoided,
+    RoundOpened,
+    day_of_release,
+)
+from modicum.ledger.replay.fold import fold
+from modicum.ledger.replay.part_migration import Retelling
+from modicum.ledger.state.state import ActivePolicy
+from modicum.policy import CompiledPolicy
+
+#: What became of an attempt that was not let in; the others have a `ReleaseStatus`.
+DENIED = "denied"
+#: What became of those whose loss was taken back.
+GIVEN_UP = ("voided", "expired")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A release that was asked for, or recorded.
+
+    Attributes:
+        seq: The number of the entry.
+        release: What it is and costs; if it was corrected, as it is described now.
+        outcome: `denied`, or where the release stands now: `reserved`, `started`,
+            `posted`, `voided`, `expired` or `recorded`.
+        blocking: The rules that denied it then.
+        day: The day that it was made on, as an ordinal.
+    """
+
+    seq: int
+    release: RecordedRelease
+    outcome: str
+    blocking: tuple[str, ...] = ()
+    day: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """A reservation that was given up, or ran out; its loss stopped counting."""
+
+    release: str
+
+
+#: What changes which user groups may be read, and for how long they have been.
+Turn: TypeAlias = RoundOpened | GroupActivated | GroupRetired
+Step: TypeAlias = Attempt | TakenBack | Turn
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What happened, as of one moment.
+
+    Attributes:
+        steps: What was asked for and what was taken back, and the rounds and user
+            groups in between, oldest first.
+        counted: The releases whose loss counts now, in the order they came in.
+        policies: The policies that were activated, oldest first.
+        seq: The number of the last entry.
+        head: The hash of that entry.
+    """
+
+    steps: tuple[Step, ...]
+    counted: tuple[RecordedRelease, ...]
+    policies: tuple[ActivePolicy, ...] = ()
+    seq: int = 0
+    head: str = GENESIS
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The rounds that were opened, and the groups that came and went."""
+        return tuple(step for step in self.steps if isinstance(step, Turn))
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """What was asked for, oldest first."""
+        return tuple(step for step in self.steps if isinstance(step, Attempt))
+
+    def brought(self, compiled: CompiledPolicy) -> tuple[Brought, ...]:
+        """Return every release that was ever brought in, in the order they came in.
+
+        Args:
+            compiled: The policy in whose words they are told.
+        """
+        words = self.words(compiled)
+        return tuple(
+            Brought(
+                words.release(one.release, one.seq),
+                one.day,
+                one.outcome not in GIVEN_UP,
+            )
+            for one in self.attempts
+            if one.outcome != DENIED
+        )
+
+    def words(self, compiled: CompiledPolicy) -> Retelling:
+        """Return what tells releases in the words of a policy."""
+        return Retelling(self.policies, compiled.policy.vocabulary.population)
+
+
+def history_of(records: Iterable[Record], now: str) -> History:
+    """Return what a log tells, as of `now`.
+
+    Args:
+        records: The stored records, oldest first.
+        now: The time; reservations that have run out by then count no more.
+
+    Raises:
+        VerificationError: If the log contradicts itself.
+    """
+    state = State()
+    events: list[Event] = []
+    for record in records:
+        event, _ = fold(state, record)
+        events.append(event)
+    due = state.due(now)
+    steps = (*_steps(events, state, set(due)), *map(TakenBack, due))
+    return History(
+        steps=steps,
+        counted=tuple(
+            step.release
+            for step in steps
+            if isinstance(step, Attempt) and step.outcome not in (DENIED, *GIVEN_UP)
+        ),
+        policies=tuple(state.policies),
+        seq=state.seq,
+        head=state.head,
+    )
+
+
+def _steps(events: Sequence[Event], state: State, due: set[str]) -> Iterator[Step]:
+    corrected = {
+        event.body.release.id: event.body.release
+        for event in events
+        if isinstance(event.body, PastRedescribed)
+    }
+    for seq, event in enumerate(events, 1):
+        match event.body:
+            case (
+                ReleaseReserved(release=release) | PastRecorded(release=release)
+            ) as body:
+                status = state.releases[release.id].status.value
+                outcome = "expired" if release.id in due else status
+                day = day_of_release(body, event.at)
+                now = corrected.get(release.id, release)
+                yield Attempt(seq, now, outcome, day=day)
+            case ReleaseDenied(release=release, blocking=blocking):
+                yield Attempt(seq, release, DENIED, blocking, day_of(event.at))
+            case ReleaseVoided(release=identifier) | ReleaseExpired(release=identifier):
+                yield TakenBack(identifier)
+            case RoundOpened() | GroupActivated() | GroupRetired() as turn:
+                yield turn
+            case _:
+                pass

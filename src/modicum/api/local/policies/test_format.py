@@ -1,0 +1,226 @@
+"""Files of policy tests: what a policy is expected to answer, written next to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from modicum.api.local.policies.tested_groups import NO_GROUPS, UserGroups, take_groups
+from modicum.core.document import Entries, Items, Node
+from modicum.core.errors import Code, Mark, Problem
+from modicum.core.reader import (
+    Fields,
+    Problems,
+    choice,
+    fail,
+    items,
+    line,
+    placed,
+    take_format,
+)
+
+#: What a file of policy tests says it is.
+FORMAT = "policy-test/v1"
+#: More tests in one file are refused.
+TESTS_MAX = 1000
+
+#: Returns the releases of a file that is named relative to the file of tests.
+ReadReleases: TypeAlias = Callable[[str], Sequence[Node]]
+
+
+class Outcome(Enum):
+    """What becomes of a release."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    NEEDS_APPROVAL = "needs-approval"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a test expects.
+
+    Attributes:
+        outcome: What becomes of the release.
+        blocking: Exactly the rules that deny, each with where it is named; None if
+            any will do.
+        code: The code of a mistake in the release; None if any will do.
+    """
+
+    outcome: Outcome
+    blocking: tuple[tuple[str, Node], ...] | None = None
+    code: Code | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTest:
+    """One test.
+
+    Attributes:
+        name: What it is called.
+        history: What was released before, oldest first.
+        release: The release that is asked for.
+        expected: What the policy should answer.
+        mark: Where it stands.
+        groups: The user groups that are active by then, and those that were.
+    """
+
+    name: str
+    history: tuple[Node, ...]
+    release: Node
+    expected: Expected
+    mark: Mark | None
+    groups: UserGroups = NO_GROUPS
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTests:
+    """A file of tests.
+
+    Attributes:
+        policy: The policy's file, relative to this one.
+        policy_node: Where that stands.
+        tests: The tests, in the order of the file.
+    """
+
+    policy: str
+    policy_node: Node
+    tests: tuple[PolicyTest, ...]
+
+
+def read_tests(node: Node, read: ReadReleases) -> PolicyTests:
+    """Return the tests of a file.
+
+    Args:
+        node: The tree of the file.
+        read: Returns the releases of a file that the tests name.
+
+    Raises:
+        InputError: With every mistake found, each with its place.
+    """
+    found = Problems()
+    fields = Fields(node, "the file of policy tests")
+    take_format(fields, FORMAT)
+    tests: list[PolicyTest] = []
+    policy_node = node
+    policy = ""
+    with found.guard():
+        policy_node = fields.take("policy")
+        policy = line(policy_node, "`policy`")
+    with found.guard():
+        described = items(fields.take("tests"), "`tests`")
+        if not 1 <= len(described) <= TESTS_MAX:
+            raise fail(
+                Code.OUT_OF_RANGE,
+                f"a file has 1 to {TESTS_MAX} tests, not {len(described)}",
+                node,
+            )
+        for item in described:
+            with found.guard():
+                tests.append(_read_test(item, read))
+    with found.guard():
+        fields.finish()
+    _note_duplicates(tests, found)
+    found.raise_any()
+    return PolicyTests(policy, policy_node, tuple(tests))
+
+
+def _read_test(node: Node, read: ReadReleases) -> PolicyTest:
+    fields = Fields(node, "the test")
+    found = Problems()
+    name, release, expected = "?", node, Expected(Outcome.ALLOW)
+    history: tuple[Node, ...] = ()
+    groups = NO_GROUPS
+    with found.guard():
+        name = line(fields.take("name"), "`name`")
+    with found.guard():
+        history = _history(fields.take_optional("history"), read)
+    with found.guard():
+        groups = take_groups(fields)
+    with found.guard():
+        release = _release(fields.take("release"), read)
+    with found.guard():
+        expected = _expected(fields)
+    with found.guard():
+        fields.finish()
+    found.raise_any()
+    return PolicyTest(name, history, release, expected, node.mark, groups)
+
+
+def _history(node: Node | None, read: ReadReleases) -> tuple[Node, ...]:
+    """Return the releases of a list, each written there or in a file, or of a file."""
+    if node is None:
+        return ()
+    releases: list[Node] = []
+    for item in node.items if isinstance(node, Items) else (node,):
+        releases += [item] if isinstance(item, Entries) else _from_file(item, read)
+    return tuple(releases)
+
+
+def _release(node: Node, read: ReadReleases) -> Node:
+    if isinstance(node, Entries):
+        return node
+    releases = _from_file(node, read)
+    if len(releases) != 1:
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"a test asks for one release, and the file has {len(releases)}",
+            node,
+        )
+    return releases[0]
+
+
+def _from_file(node: Node, read: ReadReleases) -> list[Node]:
+    path = line(node, "a release, unless it is a mapping,")
+    with placed(node):
+        return list(read(path))
+
+
+def _expected(fields: Fields) -> Expected:
+    node = fields.take("expect")
+    word = choice(
+        node, "expectation", [one.value for one in Outcome], Code.UNKNOWN_CHOICE
+    )
+    outcome = Outcome(word)
+    blocking, code = fields.take_optional("blocking"), fields.take_optional("code")
+    for key, value, needed in (
+        ("blocking", blocking, Outcome.DENY),
+        ("code", code, Outcome.INVALID),
+    ):
+        if value is not None and outcome is not needed:
+            raise fail(
+                Code.KEYS_CONFLICT,
+                f"`{key}` goes with  expect: {needed.value}, not with {word}",
+                value,
+            )
+    return Expected(
+        outcome,
+        None if blocking is None else _blocking(blocking),
+        None if code is None else _code(code),
+    )
+
+
+def _blocking(node: Node) -> tuple[tuple[str, Node], ...]:
+    each = items(node, "`blocking`")
+    return tuple((line(item, "the id of a rule"), item) for item in each)
+
+
+def _code(node: Node) -> Code:
+    return Code(choice(node, "code", [one.value for one in Code], Code.UNKNOWN_CHOICE))
+
+
+def _note_duplicates(tests: Iterable[PolicyTest], found: Problems) -> None:
+    seen: set[str] = set()
+    for test in tests:
+        if test.name in seen:
+            found.add(
+                Problem(
+                    Code.DUPLICATE_NAME,
+                    f"two tests are called `{test.name}`",
+                    test.mark,
+                )
+            )
+        seen.add(test.name)

@@ -1,0 +1,323 @@
+"""The history of a ledger under another policy: what would have been decided."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import assert_never
+
+from modicum.accounting import INFINITE
+from modicum.api.local.explanation.conflicts import Conflict, charged_rules, conflicts
+from modicum.api.local.policies.replay import (
+    DENIED,
+    GIVEN_UP,
+    Attempt,
+    History,
+    TakenBack,
+    Turn,
+)
+from modicum.core.errors import Problem
+from modicum.ledger import Balances, RecordedRelease, RuleLoss, decide
+from modicum.ledger.decision.balances import facts_of
+from modicum.ledger.decision.charges import UNKNOWN, charged
+from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
+from modicum.ledger.state.past_vocabulary import (
+    dropped_attributes,
+    new_attributes,
+    redefined_units,
+)
+from modicum.ledger.state.rounds import Planning
+from modicum.policy import CompiledPolicy
+from modicum.policy.predicates import holds
+from modicum.policy.user_groups import grouped_through
+
+#: How many of the fullest rules are told.
+CLOSEST = 10
+
+
+class Change(Enum):
+    """How a decision compares with what happened."""
+
+    SAME = "same"
+    DENIED_NOW = "denied now"
+    ALLOWED_NOW = "allowed now"
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a policy would have said to an attempt.
+
+    Attributes:
+        attempt: What was asked, and what happened.
+        allowed: Whether it would have been let in. What was recorded as past always
+            is: it happened.
+        blocking: The rules that would have denied it; for what was recorded, those
+            that it exceeds.
+        guards: The guards that would have refused it.
+    """
+
+    attempt: Attempt
+    allowed: bool
+    blocking: tuple[str, ...]
+    guards: tuple[str, ...] = ()
+
+    @property
+    def change(self) -> Change:
+        """How that compares with what happened."""
+        was_allowed = self.attempt.outcome != DENIED
+        if was_allowed == self.allowed:
+            return Change.SAME
+        return Change.ALLOWED_NOW if self.allowed else Change.DENIED_NOW
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """What a policy asks about old releases and they do not say.
+
+    Attributes:
+        kind: `attribute`, `label`, `unit` or `relation`.
+        subject: Which one.
+        taken: What is assumed.
+        releases: The ids of the releases it is assumed of.
+    """
+
+    kind: str
+    subject: str
+    taken: str
+    releases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A history under a policy.
+
+    Attributes:
+        replayed: Every attempt, oldest first, decided on top of those that the
+            policy would have let in before.
+        closest: The rules that would be fullest at the end of that, fullest first.
+        conflicts: The rules that the history, as it did happen, exceeds.
+        assumptions: What was assumed about old releases.
+        remarks: What else should be known to read this.
+        problems: Units that are redefined under their names, and dropped attributes
+            that a new one may be.
+    """
+
+    replayed: tuple[Replayed, ...]
+    closest: tuple[RuleLoss, ...]
+    conflicts: tuple[Conflict, ...]
+    assumptions: tuple[Assumption, ...]
+    remarks: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def of(self, change: Change) -> tuple[Replayed, ...]:
+        """Return the attempts whose decision compares so."""
+        return tuple(one for one in self.replayed if one.change is change)
+
+
+def what_if(
+    history: History,
+    compiled: CompiledPolicy,
+    on_attempt: Callable[[int, int], None] | None = None,
+) -> WhatIf:
+    """Return what a policy says to a history; nothing is charged anywhere.
+
+    Args:
+        history: What happened.
+        compiled: The policy.
+        on_attempt: Called with how many attempts were decided, and of how many.
+
+    Raises:
+        VerificationError: If a release cannot have been charged as it was.
+    """
+    replay = _Replay(history, compiled)
+    total = len(history.attempts)
+    replayed: list[Replayed] = []
+    for step in history.steps:
+        if isinstance(step, TakenBack):
+            replay.take_back(step.release)
+        elif isinstance(step, Attempt):
+            replayed.append(replay.decide(step))
+            if on_attempt is not None:
+                on_attempt(len(replayed), total)
+        else:
+            replay.take_turns(step)
+    given_up = (DENIED, *GIVEN_UP)
+    counted = [one.seq for one in history.attempts if one.outcome not in given_up]
+    policies = history.policies
+    problems = [one.problem for one in redefined_units(policies, counted, compiled)]
+    problems += dropped_attributes(
+        policies, history.counted, compiled.policy.vocabulary
+    ).values()
+    return WhatIf(
+        tuple(replayed),
+        replay.closest(),
+        conflicts(history.brought(compiled), compiled),
+        tuple(_assumptions(history, compiled)),
+        tuple(_remarks(history, compiled)),
+        tuple(problems),
+    )
+
+
+class _Replay:
+    """Decides one attempt after the other, as if the policy had always held."""
+
+    def __init__(self, history: History, compiled: CompiledPolicy) -> None:
+        self._compiled = compiled
+        self._words = history.words(compiled)
+        self._planning = Planning()
+        self._balances = Balances(compiled, planning=self._planning)
+        self._held: dict[str, tuple[RecordedRelease, int]] = {}
+
+    def decide(self, attempt: Attempt) -> Replayed:
+        """Decide an attempt; charge it if it is let in, or did happen anyway."""
+        release = self._words.release(attempt.release, attempt.seq)
+        # Denied then, allowed now, and asked for again: the last try is what counts.
+        if (
+            release.id in self._held
+            and self._held[release.id][0].content == release.content
+        ):
+            return Replayed(attempt, allowed=True, blocking=())
+        self.take_back(release.id)
+        verdict = decide(self._balances, release, attempt.day)
+        past = attempt.outcome == "recorded"
+        guards = () if past else tuple(_refusing(release, self._compiled))
+        allowed = past or (verdict.allowed and not guards)
+        if allowed:
+            self._balances.charge(release, attempt.day)
+            self._held[release.id] = release, attempt.day
+        return Replayed(attempt, allowed, verdict.blocking, guards)
+
+    def take_back(self, identifier: str) -> None:
+        """Undo a release that was given up, if it was let in at all."""
+        held = self._held.pop(identifier, None)
+        if held is not None:
+            self._balances.take_back(*held)
+
+    def take_turns(self, turn: Turn) -> None:
+        """Go on to the next round, or let a user group begin or end."""
+        match turn:
+            case RoundOpened():
+                self._planning.open_round(turn)
+            case GroupActivated():
+                self._planning.activate(turn)
+            case GroupRetired():
+                self._planning.retire(turn)
+            case _:
+                assert_never(turn)
+
+    def closest(self) -> tuple[RuleLoss, ...]:
+        """Return the fullest rules, the fullest first."""
+        losses = charged_rules(
+            (release for release, _ in self._held.values()), self._balances
+        )
+        enforced = [loss for loss in losses if loss.own_filter.enforced]
+        enforced.sort(key=_fullness, reverse=True)
+        return tuple(enforced[:CLOSEST])
+
+
+def _fullness(loss: RuleLoss) -> Fraction:
+    """Return how full a rule is on the coordinate that decides; more than 1 if over."""
+    nearest = loss.own_filter.nearest(loss.together)
+    if not loss.allowed or nearest is None:
+        return Fraction(INFINITE)
+    index, cap = nearest
+    return Fraction(loss.together.units(index), cap) if cap else Fraction(0)
+
+
+def _refusing(release: RecordedRelease, compiled: CompiledPolicy) -> Iterator[str]:
+    facts = facts_of(release, compiled.policy.vocabulary)
+    for guard in compiled.policy.guards:
+        if not all(holds(guard.unless, one) for one in facts):
+            yield guard.name
+
+
+# --- what a history lacks ------------------------------------------------------
+
+
+def _remarks(history: History, compiled: CompiledPolicy) -> Iterator[str]:
+    """Yield that nothing is unlocked, if groups take turns and none ever began."""
+    turns = history.turns
+    if compiled.policy.rotation is None or any(
+        isinstance(turn, GroupActivated) for turn in turns
+    ):
+        return
+    vocabulary = compiled.policy.vocabulary
+    units = dict.fromkeys(
+        f"`{base.unit}`"
+        for base in compiled.rules.bases
+        if grouped_through(base.unit, vocabulary)
+    )
+    missing = "no user group was activated" if turns else "no round was opened"
+    yield (
+        f"`rotation` unlocks nothing, as {missing}: what falls under a rule of"
+        f" {' or '.join(units)} is denied"
+    )
+
+
+# --- what old releases do not say ---------------------------------------------
+
+
+def _assumptions(history: History, compiled: CompiledPolicy) -> Iterator[Assumption]:
+    found: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    units = {base.unit for base in compiled.rules.bases}
+    for release in history.counted:
+        told = [
+            *_unknown_words(release, compiled),
+            *_unknown_losses(release, sorted(units), compiled),
+        ]
+        for one in dict.fromkeys(told):
+            found[one].append(release.id)
+    for (kind, subject, taken), releases in found.items():
+        yield Assumption(kind, subject, taken, tuple(releases))
+    everything = tuple(release.id for release in history.counted)
+    for attribute in sorted(
+        new_attributes(history.policies, compiled.policy.vocabulary)
+    ):
+        if everything:
+            yield Assumption("attribute", attribute, "taken as not read", everything)
+
+
+def _unknown_words(
+    release: RecordedRelease, compiled: CompiledPolicy
+) -> Iterator[tuple[str, str, str]]:
+    vocabulary = compiled.policy.vocabulary
+    for name, label in vocabulary.labels.items():
+        text = release.metadata.get(name)  # Open text then; it is read as a label now.
+        own = [
+            release.labels.get(name, text),
+            *(one.labels.get(name, text) for one in release.mechanisms),
+        ]
+        for value in own:
+            if value is None:
+                yield "label", name, f"not stated: taken as {label.default}"
+            elif value not in label.values:
+                yield "label", name, f"was {value}: taken as {label.default}"
+    for mechanism in release.mechanisms:
+        for attribute in mechanism.attributes:
+            if attribute not in vocabulary.attributes:
+                yield "attribute", attribute, "not known any more: no rule names it"
+
+
+def _unknown_losses(
+    release: RecordedRelease, units: Iterable[str], compiled: CompiledPolicy
+) -> Iterator[tuple[str, str, str]]:
+    vocabulary = compiled.policy.vocabulary
+    for mechanism in release.mechanisms:
+        for unit in units:
+            loss = charged(mechanism, unit, vocabulary)
+            taken = "taken as infinite" if loss == UNKNOWN else "follows from others"
+            if unit not in mechanism.losses:
+                yield "unit", unit, f"no loss stated: {taken}"
+                continue
+            stated, now = mechanism.neighbors.get(unit, "add-remove"), vocabulary
+            if stated != now.relation(unit):
+                changed = "infinite" if loss == UNKNOWN else "what that implies"
+                yield (
+                    "relation",
+                    unit,
+                    f"proven for {stated}, needed for {now.relation(unit)}:"
+                    f" taken as {changed}",
+                )

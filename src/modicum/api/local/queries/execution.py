@@ -1,0 +1,194 @@
+"""Running a query on an engine: exact numbers come in, noisy answers go out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from modicum.api.ports.engine import Engine, Lots, Sampler
+from modicum.core.errors import Code, InvariantError, Problem, check
+from modicum.core.redaction import scrubbed
+from modicum.query.compiler import Line, Lowered
+from modicum.query.contribution_bounds import UNBOUNDED
+from modicum.query.groups import groups_of
+from modicum.query.key_selection import Selection
+from modicum.query.query_file import QueryFile
+from modicum.query.results import Answers, answers_of
+from modicum.query.sensitivity import root
+from modicum.query.statistics import Exact, ExactPlan, KeyValue, Statistic
+from modicum.query.tree import nodes_of
+
+Group = tuple[KeyValue, ...]
+
+
+def must_fit(lowered: Lowered, engine: Engine, sampler: Sampler) -> None:
+    """Refuse what can be refused of a run before a row is read.
+
+    Args:
+        lowered: The query.
+        engine: Where the rows are.
+        sampler: Where noise comes from.
+
+    Raises:
+        InputError: If the form of the data is not as declared, or noise is priced
+            otherwise than it is drawn.
+    """
+    engine.check(lowered.plan)
+    must_be_drawn(lowered, sampler)
+
+
+def answered(query: QueryFile, engine: Engine, sampler: Sampler, lots: Lots) -> Answers:
+    """Return the answers to a query whose loss is spent.
+
+    Args:
+        query: The query.
+        engine: Where the rows are.
+        sampler: Where noise comes from.
+        lots: Where secrets come from.
+
+    Raises:
+        ModicumError: If the engine fails.
+        InvariantError: If an engine or a sampler does not do what it must.
+    """
+    lowered = query.lowered
+
+    def work() -> Answers:
+        noisy = noisy_of(lowered, engine, sampler, lots)
+        return answers_of(lowered, noisy, query.confidence)
+
+    return scrubbed(work, _unanswered())
+
+
+def _unanswered() -> InvariantError:
+    return InvariantError(
+        Problem(
+            Code.INTERNAL,
+            "the query could not be answered; what went wrong is not shown: it may"
+            " quote rows",
+            help="its loss is spent; report this",
+        )
+    )
+
+
+def must_be_drawn(lowered: Lowered, sampler: Sampler) -> None:
+    """Refuse noise that a sampler does not draw as it is priced.
+
+    Args:
+        lowered: The query.
+        sampler: Where noise comes from.
+
+    Raises:
+        InputError: If it does not.
+    """
+    noise, unit = lowered.asked.noise, lowered.asked.unit
+    for line in lowered.lines:
+        norms = line.norms[unit]
+        moved = (
+            Fraction(max(norms.l1, 1))
+            if noise == "laplace"
+            else Fraction(*root(max(norms.l2_squared, 1)))
+        )
+        sampler.check(noise, line.scale, moved)
+    selection = lowered.selection
+    if selection is not None:
+        sampler.check("laplace", selection.scale, Fraction(selection.l1[unit]))
+
+
+def noisy_of(
+    lowered: Lowered, engine: Engine, sampler: Sampler, lots: Lots
+) -> dict[str, dict[Group, int]]:
+    """Return what an engine computes of a query, with noise; nothing is reserved.
+
+    Args:
+        lowered: The query.
+        engine: Where the rows are.
+        sampler: Where noise comes from.
+        lots: Where secrets come from.
+    """
+    return _Run(lowered, engine, sampler, lots).noisy()
+
+
+class _Run:
+    """One run of a query: exact numbers come in, noisy ones go out."""
+
+    def __init__(
+        self, lowered: Lowered, engine: Engine, sampler: Sampler, lots: Lots
+    ) -> None:
+        self._lowered = lowered
+        self._engine = engine
+        self._sampler = sampler
+        self._lots = lots
+
+    def noisy(self) -> dict[str, dict[Group, int]]:
+        """Return the noisy statistics by name; of a histogram, by node of its tree."""
+        exact = self._exact()
+        groups = self._groups(exact)
+        return {
+            line.statistic.name: self._with_noise(line, exact, groups)
+            for line in self._lowered.lines
+        }
+
+    def _exact(self) -> Mapping[str, Exact]:
+        found: dict[str, Exact] = {}
+        for plan in self._plans():
+            answered = self._engine.run(plan, self._lots.draw())
+            for one in plan.all_statistics:
+                # Without rows, an answer is empty; without an answer, nothing is 0.
+                check(one.name in answered, "engines answer every statistic")
+                found[one.name] = answered[one.name]
+        return found
+
+    def _plans(self) -> Iterator[ExactPlan]:
+        """Yield what is computed at a time: each mechanism has its own sample."""
+        plan = self._lowered.plan
+        if plan.sample is None:
+            yield plan
+            return
+        check(plan.selection is None, "keys are not told of a sample")
+        for one in plan.statistics:
+            yield replace(plan, statistics=(one,))
+
+    def _groups(self, exact: Mapping[str, Exact]) -> Sequence[Group]:
+        asked, selection = self._lowered.asked, self._lowered.selection
+        if self._lowered.groups < UNBOUNDED or selection is None:
+            return list(groups_of(asked.query.keys, asked.tables, asked.part))
+        return self._told(selection, exact[selection.statistic.name])
+
+    def _told(self, selection: Selection, ids: Exact) -> list[Group]:
+        """Return the groups that enough ids have rows in, in an order of their own."""
+        groups = sorted(ids, key=_in_order)  # The engine's order could tell something.
+        noisy = self._sampler.add(
+            "laplace", selection.scale, [ids[group] for group in groups]
+        )
+        return [
+            group
+            for group, number in zip(groups, noisy, strict=True)
+            if number >= selection.threshold
+        ]
+
+    def _with_noise(
+        self, line: Line, exact: Mapping[str, Exact], groups: Sequence[Group]
+    ) -> dict[Group, int]:
+        found = exact[line.statistic.name]
+        cells = [cell for group in groups for cell in _cells(line.statistic, group)]
+        if line.statistic.kind == "histogram":
+            found = nodes_of(line.statistic, found)
+        values = [found.get(cell, 0) for cell in cells]
+        noisy = self._sampler.add(self._lowered.asked.noise, line.scale, values)
+        return dict(zip(cells, noisy, strict=True))
+
+
+def _cells(statistic: Statistic, group: Group) -> Sequence[Group]:
+    """Return the numbers that are told of a group: one, or one for each node."""
+    if statistic.kind != "histogram":
+        return (group,)
+    return [
+        (*group, level, node)
+        for level in range(1, statistic.levels + 1)
+        for node in range(2**level)
+    ]
+
+
+def _in_order(group: Group) -> tuple[tuple[str, str], ...]:
+    return tuple((type(one).__name__, str(one)) for one in group)

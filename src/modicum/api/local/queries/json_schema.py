@@ -1,0 +1,148 @@
+"""The JSON Schemas of query files and tables files, for completion in editors.
+
+A schema accepts everything that is read; what it cannot say is checked by reading.
+"""
+
+from __future__ import annotations
+
+from modicum.policy.json_schema.parts import (
+    DIALECT,
+    Schema,
+    closed,
+    line,
+    listed,
+    name,
+    named,
+    positive,
+    probability,
+    ref,
+    whole,
+    words,
+)
+from modicum.policy.json_schema.release import release_schema
+from modicum.query.column_format import STEP_LEAST, STEP_MOST
+from modicum.query.parser import TEXT_MAX
+from modicum.query.request_format import MEASURES, ROWS_MAX
+from modicum.query.table_format import FORMAT
+from modicum.query.tables import TYPES
+from modicum.release import Vocabulary
+
+
+def query_schema(vocabulary: Vocabulary | None = None) -> Schema:
+    """Return the JSON Schema of query files.
+
+    Args:
+        vocabulary: The words of a policy. Without one, every name may be a label or a
+            unit.
+    """
+    release = _of(_of(release_schema(vocabulary), "$defs"), "release")
+    kept = {
+        key: schema
+        for key, schema in _of(release, "properties").items()
+        if key not in ("query", "mechanisms")
+    }
+    return {
+        **release,
+        "$schema": DIALECT,
+        "title": "modicum query",
+        "description": "a release that is a private query",
+        "properties": {**kept, "query": _query(vocabulary)},
+        "required": ["release", "query"],
+    }
+
+
+def _query(vocabulary: Vocabulary | None) -> Schema:
+    units: Schema | None = None
+    if vocabulary is not None:
+        units = {"enum": list(vocabulary.units)}
+    amounts = [
+        closed({measure: positive(measure)}, [measure], f"with {noise} noise")
+        for noise, measure in MEASURES.items()
+    ]
+    loss = named({"oneOf": amounts}, "what it may cost, for one unit", key=units)
+    bins = [2**power for power in range(1, 17)]
+    share = {
+        "share": probability("the part of the loss that it takes"),
+        "delta": probability("of telling a key that only one has"),
+    }
+    rows = whole(1, ROWS_MAX, "of one instance, so many rows are read at most")
+    properties: dict[str, Schema] = {
+        "tables": line("the path of the tables file, from here"),
+        "sql": {"type": "string", "maxLength": TEXT_MAX, "description": "one SELECT"},
+        "bounds": named(rows, "rows that are read, by unit", key=units),
+        "noise": words(MEASURES, "laplace is priced in eps, gaussian in rho"),
+        "loss": {**loss, "minProperties": 1, "maxProperties": 1},
+        "weights": named(positive("a weight"), "parts of the loss, by aggregate"),
+        "discover": closed(share, ["delta"], "how keys are told that are not public"),
+        "bins": {"enum": bins, "description": "of a quantile"},
+        "confidence": probability("how sure each interval is; 0.95"),
+        "salt": line("a text that nobody can guess"),
+    }
+    needed = ["tables", "sql", "noise", "loss"]
+    return closed(properties, needed, "what is asked")
+
+
+def tables_schema(vocabulary: Vocabulary | None = None) -> Schema:
+    """Return the JSON Schema of tables files.
+
+    Args:
+        vocabulary: The words of a policy. Without one, every name may be an attribute.
+    """
+    tables = named(ref("table"), "the tables that may be asked")
+    columns = {**named(ref("column"), "what may be named"), "minProperties": 1}
+    one = name("a column")
+    table: dict[str, Schema] = {
+        "row_id": {
+            "anyOf": [one, listed(one, "several columns", at_least=1)],
+            "description": "what identifies a row, for good; optional",
+        },
+        "columns": columns,
+        "one_per": name("the id of which each value has at most one row"),
+        "group": name("the column with the user group"),
+    }
+    properties: dict[str, Schema] = {
+        "modicum": {"const": FORMAT, "description": "the version of the format"},
+        "tables": {**tables, "minProperties": 1},
+    }
+    return {
+        **closed(properties, ["modicum", "tables"]),
+        "$schema": DIALECT,
+        "title": "modicum tables",
+        "$defs": {
+            "table": closed(table, ["columns"], "one table"),
+            "column": _column(vocabulary),
+        },
+    }
+
+
+def _column(vocabulary: Vocabulary | None) -> Schema:
+    attribute, partition = name("an attribute"), name("a partitioning attribute")
+    if vocabulary is not None:
+        known = sorted(vocabulary.attributes)
+        attribute = words([*known, "none"], "the attribute that it holds")
+        partition = words(vocabulary.population.partitions, "the one that it holds")
+    value: Schema = {"type": ["string", "integer", "boolean"]}
+    step = positive("what values are rounded to")
+    properties: dict[str, Schema] = {
+        "type": words(TYPES, "its type"),
+        "attribute": attribute,
+        "partition": partition,
+        "step": {**step, "minimum": float(STEP_LEAST), "maximum": float(STEP_MOST)},
+        "bounds": {
+            **listed({"type": "number"}, "values beyond count as the bound"),
+            "minItems": 2,
+            "maxItems": 2,
+        },
+        "values": {
+            "anyOf": [value, listed(value, "values", at_least=1)],
+            "description": "all values that answers may tell apart",
+        },
+    }
+    return closed(properties, ["type"], "one column")
+
+
+def _of(schema: Schema, key: str) -> Schema:
+    """Return a part of a schema that is one itself."""
+    found = schema[key]
+    assert isinstance(found, dict)  # Schemas of ours are mappings of mappings.
+    return found

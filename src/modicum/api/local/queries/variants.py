@@ -1,0 +1,215 @@
+"""What may be done about a query that is denied: changes of its file, each decided.
+
+The noise of a query follows from its loss, so nobody can choose its scale. Here
+variants of the *query file* are weighed: each is read, priced and decided like any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from modicum.api.local.alternatives.asked import Asked
+from modicum.api.local.alternatives.digits import RUNGS, number_on, rung_below
+from modicum.api.local.alternatives.trials import Trials, full_rules
+from modicum.api.local.decision import Decision
+from modicum.api.local.explanation.budget_fit import least
+from modicum.api.local.explanation.release_text import Written, with_number, written
+from modicum.api.local.explanation.remedies import Explanation, Fit, Option, Options
+from modicum.core.document import from_python
+from modicum.core.errors import InputError
+from modicum.core.rationals import number_spelled
+from modicum.core.record import dataclass
+from modicum.query.query_file import QueryFile, read_query_file
+
+#: A smaller loss is looked for so many powers of ten down.
+_DECADES: Final = 12
+#: What varies the noise of a release varies the loss of a query.
+_LOSS: Final = ("loss", "noise")
+#: What stands in the heading of a query as it does in that of a release.
+_PARTS: Final = ("where", "periods")
+_HEADINGS: Final = (*_PARTS, "label", "wait")
+
+
+def of_query(query: QueryFile, decision: Decision) -> Decision:
+    """Return a decision that looks again at its query, not only at its release.
+
+    Args:
+        query: The query.
+        decision: What the ledger said to the release that it is.
+    """
+    if not isinstance(decision.again, Asked):
+        return decision
+    again = AskedQuery(query, decision.again)
+    return msgspec.structs.replace(decision, again=again)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """A query, and the ledger that it was asked of.
+
+    Attributes:
+        query: The query.
+        asked: The release that it is.
+    """
+
+    query: QueryFile
+    asked: Asked
+
+    def largest_fit(self, vary: str, mechanism: str | None) -> Fit:
+        """Return the closest variant of the query file that would pass now.
+
+        Args:
+            vary: `loss`, or `noise`, which follows from it; `where` or `periods`.
+            mechanism: None: a query is varied as a whole.
+
+        Raises:
+            InputError: If there is no such thing to vary, or no such mechanism.
+        """
+        if vary in _LOSS and mechanism is None:
+            return self._with_loss()
+        fit = self.asked.largest_fit("noise" if vary == "loss" else vary, mechanism)
+        if fit.release is None:
+            return fit
+        variant = self._as_query(fit.release) if vary in _PARTS else None
+        with self.asked.look() as look:
+            trials = Trials(look, self.query.described)
+            if variant is not None and self._allows(trials, variant):
+                return replace(fit, release=variant)
+            return trials.nothing(
+                vary, "the mechanisms of a query follow from what it asks for"
+            )
+
+    def options(self) -> Options:
+        """Return the changes of the query file after which it would pass now."""
+        fit, of_release = self._with_loss(), self.asked.options()
+        with self.asked.look() as look:
+            trials = Trials(look, self.query.described)
+            found = [*_as_option(fit), *self._with_other_headings(trials, of_release)]
+        ended = (fit, of_release, trials)
+        return Options(found, ended_early=any(one.ended_early for one in ended))
+
+    def explanation(self) -> Explanation | None:
+        """Return what the log tells about the denial; None if it passes now."""
+        found = self.asked.explanation()
+        if found is None:
+            return None
+        return replace(found, fit=self._closest())
+
+    # --- inside ---
+
+    def _closest(self) -> Fit:
+        """Return the first variant that passes; else why the first kind does not."""
+        ended = None
+        for vary in ("loss", *_PARTS):
+            fit = self.largest_fit(vary, None)
+            if fit.found:
+                return fit
+            ended = fit if fit.ended_early else ended
+        with self.asked.look() as look:
+            nothing = Trials(look, self.query.described).nothing(
+                "one thing", "no change of one kind is enough"
+            )
+        return ended or nothing
+
+    def _with_other_headings(
+        self, trials: Trials, of_release: Options
+    ) -> Iterator[Option]:
+        for one in of_release:
+            if one.kind not in _HEADINGS:
+                continue
+            variant = self._as_query(one.release)
+            later = one.kind == "wait"  # It was decided on that day.
+            if variant is not None and (later or self._allows(trials, variant)):
+                yield replace(one, release=variant)
+
+    def _with_loss(self) -> Fit:
+        """Return the query with the largest loss that passes, in four digits."""
+        loss = self.query.asked.loss
+        with self.asked.look() as look:
+            trials = Trials(look, self.query.described)
+            known = look.standing(self.query.heading.id)
+            if known is not None and known.status.counts:
+                why = f"{known.id} stands already ({known.status.value}): nothing has"
+                return trials.nothing("loss", f"{why} to change")
+            if trials.verdict.allowed:
+                why = "all of it passes: nothing has to change"
+                return trials.nothing("loss", why)
+            first = rung_below(loss)
+            step = least(
+                lambda one: self._allows(trials, self._at(first - one)),
+                start=1,
+                most=_DECADES * RUNGS,
+            )
+            if step is None:
+                lines = full_rules(trials.verdict)
+                return trials.nothing("loss", *(f"however little, {x}" for x in lines))
+            amount = number_on(first - step)
+            unit, measure = self.query.asked.unit, self._measure
+            change = (
+                f"loss of {unit}: {measure} {number_spelled(amount)} instead of"
+                f" {number_spelled(loss)}"
+            )
+            return trials.fit("loss", self._at(first - step), (change,), ())
+
+    @property
+    def _measure(self) -> str:
+        return "eps" if self.query.asked.noise == "laplace" else "rho"
+
+    def _at(self, rung: int) -> Written:
+        """Return the query file with another loss."""
+        path = ("query", "loss", self.query.asked.unit, self._measure)
+        return with_number(self._file, path, number_on(rung))
+
+    @property
+    def _file(self) -> Written:
+        return written(self.query.file)
+
+    def _as_query(self, release: Mapping[str, object]) -> Written | None:
+        """Return the query file with the heading of a changed release.
+
+        None if its mechanisms do not all read the same part: no query says that.
+        """
+        heading = {
+            key: value
+            for key, value in release.items()
+            if key not in ("mechanisms", "query")
+        }
+        mechanisms = release["mechanisms"]
+        assert isinstance(mechanisms, list)  # It was decided.
+        if len(mechanisms) != len(self.query.lowered.mechanisms()):
+            return None
+        for key in _PARTS:
+            parts = [one[key] for one in mechanisms if key in one]
+            if any(one != parts[0] for one in parts):
+                return None
+            if parts:
+                heading[key] = parts[0]
+        return {**heading, "query": self._file["query"]}
+
+    def _allows(self, trials: Trials, variant: Written) -> bool:
+        """Return whether a query file can be read, and every rule lets it pass."""
+        compiled = trials.look.balances.compiled
+        policy = compiled.policy
+        tables = self.query.asked.tables
+        try:
+            found = read_query_file(
+                from_python(variant),
+                tables,
+                policy.vocabulary,
+                policy.digest,
+                variant_of=self.query,
+            )
+        except InputError:
+            return False
+        return trials.allows(written(found.described))
+
+
+def _as_option(fit: Fit) -> Iterator[Option]:
+    """Yield a query with a smaller loss as an option, if there is one."""
+    if fit.release is not None:
+        why = (*fit.changes, *fit.why)
+        yield Option("loss", "ask for a smaller loss", fit.release, why)

@@ -1,0 +1,124 @@
+"""Which data sets a release is about, so that who asks can be held against them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from modicum.api.local.evaluation import Description
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.core.document import Entries, Items, Node, Scalar
+from modicum.ledger import RecordedRelease
+from modicum.release import ReleaseDraft
+
+_KEY: Final = "dataset"
+_ID: Final = "release"
+
+#: The names of data sets; None among them stands for all that there are.
+DataSets = frozenset[str | None]
+
+
+def data_sets_of(release: Description) -> DataSets:
+    """Return the data sets that a description names, before it is read.
+
+    A release that names none is about all of them. A mechanism may name its own, where
+    the policy has a label of that name.
+
+    Args:
+        release: The release, with or without mistakes.
+    """
+    if isinstance(release, ReleaseDraft):
+        release = release.to_dict()
+    if isinstance(release, Mapping):
+        return _named(release.get(_KEY), _mappings(release.get("mechanisms")))
+    fields = _fields(release)
+    mechanisms = fields.get("mechanisms")
+    inner = mechanisms.items if isinstance(mechanisms, Items) else ()
+    own = [_fields(one).get(_KEY) for one in inner]
+    return _named(
+        _text(fields.get(_KEY)), [{_KEY: _text(one)} for one in own if one is not None]
+    )
+
+
+def id_of(release: Description) -> str | None:
+    """Return the id that a description names, before it is read; None if it has none.
+
+    Args:
+        release: The release, with or without mistakes.
+    """
+    if isinstance(release, ReleaseDraft):
+        release = release.to_dict()
+    if isinstance(release, Mapping):
+        named = release.get(_ID)
+        return named if isinstance(named, str) else None
+    return _text(_fields(release).get(_ID))
+
+
+def data_sets_recorded(release: RecordedRelease) -> DataSets:
+    """Return the data sets that a release in the ledger is about.
+
+    Args:
+        release: The release.
+    """
+    said = {**release.metadata, **release.labels}
+    return _named(said.get(_KEY), [one.labels for one in release.mechanisms])
+
+
+def may(who: Identity, action: Action, sets: DataSets) -> bool:
+    """Return whether somebody may do something with all of some data sets.
+
+    Args:
+        who: Who.
+        action: What.
+        sets: The data sets.
+    """
+    return all(who.may(action, one) for one in sets)
+
+
+def must(who: Identity, action: Action, sets: DataSets) -> None:
+    """Refuse who may not do something with all of some data sets.
+
+    Args:
+        who: Who.
+        action: What.
+        sets: The data sets.
+
+    Raises:
+        AccessError: If they may not.
+    """
+    for one in sorted(sets, key=lambda one: (one is not None, one or "")):
+        who.must(action, one)
+
+
+def must_read_some(who: Identity) -> None:
+    """Refuse who may read releases of no data set at all.
+
+    Args:
+        who: Who.
+
+    Raises:
+        AccessError: If they may not.
+    """
+    who.must_some(Action.READ_RELEASES)
+
+
+def _named(own: object, mechanisms: Iterable[Mapping[str, object]]) -> DataSets:
+    each = [own, *(one[_KEY] for one in mechanisms if _KEY in one)]
+    return frozenset(one if isinstance(one, str) else None for one in each)
+
+
+def _mappings(found: object) -> Iterable[Mapping[str, object]]:
+    if not isinstance(found, list | tuple):
+        return ()
+    return (one for one in found if isinstance(one, Mapping))
+
+
+def _fields(node: Node) -> Mapping[str, Node]:
+    if not isinstance(node, Entries):
+        return {}
+    return {key.text: value for key, value in node.entries}
+
+
+def _text(node: Node | None) -> str | None:
+    return node.text if isinstance(node, Scalar) else None

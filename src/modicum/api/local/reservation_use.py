@@ -1,0 +1,286 @@
+"""Using a reservation: started before the first row is read, posted at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
+
+from modicum.api.local.reservation import Reservation
+from modicum.api.local.using_ports import Adapters, Ledger
+from modicum.core.errors import Code, ConflictError, Problem, UsageError
+from modicum.ledger import Standing
+from modicum.ledger.log.events import ReleaseStarted
+from modicum.ledger.state.lifecycle import ReleaseStatus, next_status
+
+if TYPE_CHECKING:
+    from modicum.query.query_file import QueryFile
+    from modicum.query.results import Answers
+
+#: The use that this process is in. `setdefault` is one step, also among threads.
+_NOW: Final[dict[str, object]] = {}
+
+
+class Use(Reservation):
+    """A reservation in use: a `with` block that starts it and posts it.
+
+    Entering starts the release, durably, before anything runs: from then on its loss
+    is spent. Leaving posts it. If the block ends with an exception, the release stays
+    started, and spent. Outside of the block nothing runs.
+
+    Args:
+        ledger: The ledger.
+        release: The id of a reserved release.
+        adapters: Other libraries; None for none.
+        within: Set if somebody else has started the release and will post it, as
+            `modicum release run` does; then the block does neither. It notes that a
+            mechanism runs, for all processes, and says whether that is the first time.
+
+    Raises:
+        InputError: If the ledger knows no such release.
+        ConflictError: If it is not reserved; or, with `within`, not started.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        release: str,
+        adapters: Adapters | None = None,
+        *,
+        within: Callable[[str], bool] | None = None,
+    ) -> None:
+        standing = ledger.standing(release)
+        _refuse_other_states(standing, within=within is not None)
+        super().__init__(ledger, standing)
+        self._within = within
+        self._adapters = adapters
+        self._process = self._here()
+        self._ran: dict[str, object] = {}
+        self._endings: list[Callable[[], None]] = []
+        self._state = "before"
+
+    # --- other libraries ---
+
+    def opendp(self, mechanism: str) -> Any:
+        """Return what runs OpenDP as one mechanism of the reservation.
+
+        Args:
+            mechanism: Its name.
+
+        Raises:
+            InputError: If the release has no such mechanism.
+            UsageError: If OpenDP is not installed.
+        """
+        return self._libraries.opendp(self, self.mechanism(mechanism))
+
+    def opacus(self, mechanism: str) -> Any:
+        """Return what trains by Opacus as one mechanism of the reservation.
+
+        Args:
+            mechanism: Its name.
+
+        Raises:
+            InputError: If the release has no such mechanism.
+            UsageError: If Opacus is not installed.
+        """
+        return self._libraries.opacus(self, self.mechanism(mechanism))
+
+    def tumult(
+        self,
+        mechanism: str,
+        *,
+        python: str,
+        settings: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Return what runs scripts for Tumult Analytics as one mechanism.
+
+        Args:
+            mechanism: Its name.
+            python: The Python of an environment with Tumult Analytics.
+            settings: Settings of its Spark, such as `spark.driver.memory`.
+
+        Raises:
+            InputError: If the release has no such mechanism, or it is not reserved in
+                a way that a session of Tumult could have.
+        """
+        one = self.mechanism(mechanism)
+        return self._libraries.tumult(self, one, python, settings)
+
+    # --- what modicum runs itself ---
+
+    def query(
+        self,
+        query: QueryFile,
+        data: object,
+        *,
+        engine: str = "duckdb",
+        spark_master: str = "local[*]",
+    ) -> Answers:
+        """Return the answers to the query that the reservation was made for.
+
+        Args:
+            query: The query; its release is the one that is reserved.
+            data: Where its rows are, as `ws.queries.run` takes it.
+            engine: `duckdb` or `spark`.
+            spark_master: The cluster that Spark runs on.
+
+        Raises:
+            ConflictError: If another release is reserved, it ran already, or rows may
+                not be read now.
+            InputError: If the form of the data is not as declared.
+            StaleError: If it was read under another policy than the ledger decides by.
+            UsageError: If there is no such engine, or a table has no data.
+            ModicumError: If the engine fails.
+        """
+        from modicum.api.local.queries.under_use import Where, answers_under
+
+        self.must_run()
+        where = Where(data=data, engine=engine, spark_master=spark_master)
+        return answers_under(self, self._ledger, self._libraries, query, where)
+
+    def noise(self, mechanism: str, values: Iterable[SupportsIndex]) -> list[int]:
+        """Return whole numbers with the noise that is reserved for them.
+
+        Args:
+            mechanism: The name of a `discrete-gaussian` or `discrete-laplace`.
+            values: The numbers, all that the mechanism tells. Together they must not
+                move by more than its sensitivity: nobody can check that here.
+
+        Raises:
+            InputError: If the release has no such mechanism, it is of another kind,
+                or something is no whole number.
+            ConflictError: If it ran already, or rows may not be read now.
+            UnavailableError: If OpenDP fails.
+        """
+        from modicum.api.local.adding_noise import with_noise
+
+        sampler = self._libraries.sampler()
+        return with_noise(self, self.mechanism(mechanism), sampler, values)
+
+    @property
+    def _libraries(self) -> Adapters:
+        if self._adapters is None:
+            raise UsageError(
+                Problem(
+                    Code.NOT_SUPPORTED,
+                    "this workspace knows no other libraries",
+                    help="open it by  mo.open",
+                )
+            )
+        return self._adapters
+
+    # --- running ---
+
+    def _here(self) -> object:
+        return None if self._adapters is None else self._adapters.process()
+
+    def must_run(self) -> None:
+        """Return if rows may be read now.
+
+        Raises:
+            ConflictError: If the block was not entered, or has ended.
+        """
+        if self._here() != self._process:
+            raise _busy("this process is a copy of the one that entered the block")
+        if self._state != "in it":
+            raise ConflictError(
+                Problem(
+                    Code.RELEASE_STATE,
+                    f"nothing runs {self._state} the block that uses `{self.release}`",
+                    help="read rows inside of  with ws.use(…) as use:",
+                )
+            )
+
+    def claim(self, mechanism: str) -> None:
+        """Note that a mechanism runs now; each may do so once.
+
+        Args:
+            mechanism: Its name.
+
+        Raises:
+            InputError: If the release has no such mechanism.
+            ConflictError: If it ran already, or rows may not be read now.
+        """
+        self.must_run()
+        name, own = self.mechanism(mechanism).name, object()
+        first = self._ran.setdefault(name, own) is own
+        if not first or (self._within is not None and not self._within(name)):
+            raise ConflictError(
+                Problem(
+                    Code.RELEASE_STATE,
+                    f"mechanism `{mechanism}` of `{self.release}` ran already",
+                    notes=("what is reserved covers one run of it",),
+                    help="describe each run as a mechanism of its own",
+                )
+            )
+
+    def before_post(self, ending: Callable[[], None]) -> None:
+        """Let something look whether all went as reserved, before it is posted.
+
+        Args:
+            ending: Raises if it did not; the release stays started then.
+        """
+        self._endings.append(ending)
+
+    def __enter__(self) -> Self:
+        """Start the release.
+
+        Raises:
+            ConflictError: If it is not reserved any more, if the block was entered
+                before, or if this process is in the block of another use.
+        """
+        if self._state != "before":
+            raise _busy(f"the use of `{self.release}` is over")
+        if _NOW.setdefault("use", self) is not self:
+            raise _busy("this process uses another reservation")
+        try:
+            if self._within is None:
+                self._ledger.start(self.release)
+        except BaseException:
+            del _NOW["use"]
+            raise
+        self._state = "in it"
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Post the release, unless the block failed."""
+        if self._here() != self._process:
+            return  # The one that entered the block posts it.
+        try:
+            if kind is None:
+                for ending in self._endings:
+                    ending()
+        finally:
+            self._state = "after"
+            del _NOW["use"]
+        if kind is None and self._within is None:
+            self._ledger.post(self.release)
+
+
+def _refuse_other_states(standing: Standing, *, within: bool) -> None:
+    if not within:
+        # Whether its time is over was looked at with its standing.
+        next_status(standing, ReleaseStarted(standing.id), "")
+    elif standing.status is not ReleaseStatus.STARTED:
+        raise ConflictError(
+            Problem(
+                Code.RELEASE_STATE,
+                f"release `{standing.id}` is {standing.status.value}, and not started",
+                help=f"run the script by  modicum release run {standing.id} -- …",
+            )
+        )
+
+
+def _busy(message: str) -> ConflictError:
+    return ConflictError(
+        Problem(
+            Code.RELEASE_STATE,
+            message,
+            help="use one reservation after the other, each in one block",
+        )
+    )

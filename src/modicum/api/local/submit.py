@@ -1,0 +1,386 @@
+"""Bringing releases into the ledger: each is decided after the ones before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import partial
+
+import msgspec
+from msgspec.structs import replace
+
+from modicum.api.local.balances import Entry
+from modicum.api.local.batch import attempt, each
+from modicum.api.local.decision import Decision
+from modicum.api.local.evaluation import (
+    Asking,
+    Description,
+    answer_to,
+    first_answer,
+    place_of,
+    price_release,
+    refuse_other,
+    refuse_requested,
+    repeated_answer,
+)
+from modicum.api.ports.storage import Clock
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    InputError,
+    Mark,
+    ModicumError,
+    Problem,
+)
+from modicum.core.rationals import brief
+from modicum.core.record import dataclass
+from modicum.ledger import RecordedRelease, RuleLoss, State, decide
+from modicum.ledger.decision.approvals import approved_by, hearings_of_release
+from modicum.ledger.log.events import (
+    PastRecorded,
+    ReleaseDenied,
+    ReleasePosted,
+    ReleaseReserved,
+    ReleaseStarted,
+    day_of_release,
+)
+from modicum.ledger.replay.fold import Followed
+from modicum.policy import CompiledPolicy
+from modicum.policy.model import (
+    DAY_SECONDS,
+    RESERVATION_DAYS_MAX,
+    ReservationBound,
+    stricter,
+)
+
+#: A reservation that is not started by then expires: one day.
+RESERVATION_SECONDS = DAY_SECONDS
+#: So many reservations are named in a message.
+HELD_SHOWN = 5
+#: A longer reservation would block others for no reason: ninety days.
+RESERVATION_SECONDS_MAX = RESERVATION_DAYS_MAX * DAY_SECONDS
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """A release that was read and priced, ready to be decided.
+
+    Attributes:
+        release: The release.
+        compiled: The policy that it was read and priced under.
+        post: Whether it is out already, so that it is also started and posted.
+        reserve_seconds: How long its reservation stands if it is not started.
+        mark: Where its id stands in a file, for messages.
+        bound: What one identity may hold reserved, besides what the policy says.
+        assumptions: What was assumed about a past release, in words.
+    """
+
+    release: RecordedRelease
+    compiled: CompiledPolicy
+    post: bool = False
+    reserve_seconds: int = RESERVATION_SECONDS
+    mark: Mark | None = None
+    bound: ReservationBound | None = None
+    assumptions: tuple[str, ...] = ()
+
+
+def prepared(
+    release: Description,
+    compiled: CompiledPolicy,
+    *,
+    post: bool = False,
+    reserve_seconds: int = RESERVATION_SECONDS,
+    guarded: bool = True,
+    bound: ReservationBound | None = None,
+) -> Submission:
+    """Return a release, read and priced. This is most of the work, and needs no turn.
+
+    Args:
+        release: The release.
+        compiled: The policy to read and price it under.
+        post: Whether it is out already.
+        reserve_seconds: How long its reservation stands; 1 second to 90 days.
+        guarded: Whether the guards of the policy look at it.
+        bound: What one identity may hold reserved, besides what the policy says.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    refuse_odd_length(reserve_seconds)
+    recorded = price_release(release, compiled, guarded=guarded)
+    mark = place_of(release)
+    return Submission(recorded, compiled, post, reserve_seconds, mark, bound)
+
+
+def refuse_odd_length(reserve_seconds: int) -> None:
+    """Refuse a reservation that would stand for too short or too long.
+
+    Args:
+        reserve_seconds: For how long.
+
+    Raises:
+        InputError: If that is not 1 second to 90 days.
+    """
+    if not 1 <= reserve_seconds <= RESERVATION_SECONDS_MAX:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                "a reservation lasts 1 second to 90 days, not"
+                f" {reserve_seconds} seconds",
+            )
+        )
+
+
+def prepared_past(release: Description, compiled: CompiledPolicy) -> Submission:
+    """Return a release that happened before, read and priced, with assumptions.
+
+    Args:
+        release: The release.
+        compiled: The policy that it is counted under.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    from modicum.api.local.backfill import price_past
+
+    recorded, assumptions = price_past(release, compiled.policy.vocabulary)
+    return Submission(
+        recorded,
+        compiled,
+        post=True,
+        mark=place_of(release),
+        assumptions=assumptions,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BringingIn:
+    """Brings releases into a ledger, within a turn.
+
+    Attributes:
+        ledger: What people call the ledger.
+        clock: Tells when reservations run out.
+    """
+
+    ledger: str
+    clock: Clock
+
+    def submit(
+        self, entry: Entry, submissions: Iterable[Submission]
+    ) -> list[Decision | ModicumError]:
+        """Decide releases one after the other, and reserve those that are allowed.
+
+        Args:
+            entry: The turn.
+            submissions: The releases.
+
+        Returns:
+            For each its decision, or its own mistake.
+        """
+        return each(entry, (partial(self.answer, one) for one in submissions))
+
+    def record(
+        self, entry: Entry, submissions: Iterable[Submission]
+    ) -> list[Decision | ModicumError]:
+        """Count releases that happened before.
+
+        Args:
+            entry: The turn.
+            submissions: The releases.
+
+        Returns:
+            For each its decision, or its own mistake.
+        """
+        return each(entry, (partial(self.count, one) for one in submissions))
+
+    def answer(self, one: Submission, entry: Entry) -> Decision | ModicumError:
+        """Decide one release, and reserve it if it is allowed.
+
+        Args:
+            one: The release.
+            entry: The turn.
+
+        Returns:
+            Its decision, or a mistake that came after the policy was activated.
+
+        Raises:
+            StaleError: If another policy is active than the one it was priced under.
+        """
+        entry.activate(one.compiled)
+        bring_in = partial(self._bring_in, one, self._decide, is_out=one.post)
+        return attempt(entry, bring_in)
+
+    def count(self, one: Submission, entry: Entry) -> Decision | ModicumError:
+        """Count one release that happened before.
+
+        Args:
+            one: The release.
+            entry: The turn.
+
+        Returns:
+            As `answer` does.
+
+        Raises:
+            StaleError: As `answer` does.
+        """
+        entry.activate(one.compiled)
+        bring_in = partial(self._bring_in, one, self._record, is_out=True)
+        return attempt(entry, bring_in)
+
+    def _bring_in(
+        self,
+        one: Submission,
+        work: Callable[[Entry, Followed, Submission], Decision],
+        entry: Entry,
+        *,
+        is_out: bool,
+    ) -> Decision:
+        """Bring a release in, unless it stands already.
+
+        If the caller says that it is out, a reservation that stands is carried out:
+        it must not expire and be taken back.
+        """
+        followed = entry.followed(one.compiled)
+        known = entry.book.state.releases.get(one.release.id)
+        if known is None:
+            refuse_requested(entry.book, one.release, entry.actor, one.mark)
+            return work(entry, followed, one)
+        refuse_other(known, one.release, one.mark)
+        charged = followed.told(entry.book.release_of(known, entry.record), known.seq)
+        answer = repeated_answer(self._asking(entry), followed.balances, known, charged)
+        return _carried_out(entry, answer) if is_out else answer
+
+    def _decide(self, entry: Entry, followed: Followed, one: Submission) -> Decision:
+        balances = followed.balances
+        release, compiled = one.release, balances.compiled
+        digest, day = compiled.policy.digest, entry.day
+        verdict = decide(balances, release, day)
+        answer = partial(answer_to, self._asking(entry), compiled, release, verdict)
+        if not verdict.allowed:
+            denied = answer("denied")
+            denied = _not_counted(denied) if one.post else denied
+            before = entry.deny(ReleaseDenied(release, digest, verdict.blocking))
+            return denied if before is None else _denied_before(denied, before)
+        heard = hearings_of_release(
+            release, compiled.policy, entry.book.state, entry.actor
+        )
+        if not all(one.given for one in heard):
+            from modicum.api.local.governance.governance import (
+                missing_approvals,
+                needs_approval,
+            )
+
+            called, missing = f"release `{release.id}`", missing_approvals(heard)
+            raise needs_approval(called, missing, "modicum release approve")
+        seconds = seconds_held(one, followed, entry.book.state, entry.actor, day)
+        expires_at = self.clock.after(entry.now, seconds)
+        reserved = answer("reserved", expires_at)
+        if seconds < one.reserve_seconds:
+            reserved = _shortened(reserved)
+        entry.add(ReleaseReserved(release, digest, expires_at, approved_by(heard)))
+        return _carried_out(entry, reserved) if one.post else reserved
+
+    def _record(self, entry: Entry, followed: Followed, one: Submission) -> Decision:
+        from modicum.api.local.backfill import refuse_future
+
+        refuse_future(one.release, entry.now, one.mark)
+        digest = one.compiled.policy.digest
+        body = PastRecorded(one.release, digest, one.assumptions)
+        day = day_of_release(body, entry.now)
+        decision = first_answer(
+            self._asking(entry), followed.balances, one.release, day
+        )
+        entry.add(body)
+        assumed = tuple(f"assumed: {each}" for each in one.assumptions)
+        notices = (*decision.notices, *assumed)
+        return replace(decision, status="recorded", notices=notices, approvals=())
+
+    def _asking(self, entry: Entry) -> Asking:
+        return Asking(self.ledger, entry.book, entry.actor)
+
+
+def seconds_held(
+    one: Submission, followed: Followed, state: State, actor: str, day: int
+) -> int:
+    """Return for how many seconds somebody may hold a release that is allowed.
+
+    What somebody holds reserved and has not started may take a share of each limit. A
+    single release may take more where they hold nothing else, and for a day at most.
+
+    Args:
+        one: The release.
+        followed: The balances of the policy that it is decided by.
+        state: The state at the head.
+        actor: Who would hold it.
+        day: The day on which it is decided, as an ordinal.
+
+    Raises:
+        ConflictError: If they hold too much already.
+    """
+    bound = stricter(one.compiled.policy.reservations, one.bound)
+    if bound is None:
+        return one.reserve_seconds
+    is_large, held = False, state.holders.of(actor)
+    is_long = one.reserve_seconds > bound.seconds(is_large=True)
+    if bound.share is not None and not one.post and (held or is_long):
+        found = followed.holdings.judged(actor, one.release, day, bound.share)
+        if found.beyond is not None:
+            raise _holds_too_much(actor, found.beyond, [*held])
+        is_large = found.is_large
+    return min(one.reserve_seconds, bound.seconds(is_large=is_large))
+
+
+def _holds_too_much(actor: str, loss: RuleLoss, held: list[str]) -> ConflictError:
+    from modicum.ledger.decision.amounts import amounts
+
+    found = amounts(loss)
+    measure, scale = found.measure, found.scale
+    holds, more, most = (
+        f"{measure} = {brief(Fraction(units, scale))}"
+        for units in (found.before, found.alone, found.limit)
+    )
+    shown = ", ".join(f"`{one[:60]}`" for one in held[:HELD_SHOWN])
+    others = f" and {len(held) - HELD_SHOWN} others" if len(held) > HELD_SHOWN else ""
+    where = f" in {loss.cell}" if loss.cell else ""
+    return ConflictError(
+        Problem(
+            Code.HELD_TOO_MUCH,
+            f"`{actor}` already holds {holds} reserved and not started under rule"
+            f" `{loss.rule.id}`{where}, and this release adds {more}: one identity may"
+            f" hold {most} there",
+            notes=(
+                f"that is {brief(100 * loss.share)} % of the limit",
+                f"reserved and not started: {shown}{others}",
+                "nothing was written",
+            ),
+            help="start or void one of these, and submit it again; or ask a privacy"
+            " officer or data steward",
+        )
+    )
+
+
+def _shortened(decision: Decision) -> Decision:
+    """Return a reservation that says that it stands for less than was asked for."""
+    notice = f"it is reserved until {decision.expires_at}: one may not hold it longer"
+    return replace(decision, notices=(*decision.notices, notice))
+
+
+def _not_counted(decision: Decision) -> Decision:
+    """Return a denial that says what is missing if the release is out all the same."""
+    notice = "it is not counted: if it is out, record it with  release record-past"
+    return replace(decision, notices=(*decision.notices, notice))
+
+
+def _denied_before(decision: Decision, seq: int) -> Decision:
+    """Return a denial that the log tells of already, and where."""
+    notice = f"denied before, with entry {seq}; nothing changed, and none was added"
+    return replace(decision, notices=(*decision.notices, notice))
+
+
+def _carried_out(entry: Entry, decision: Decision) -> Decision:
+    """Start and post a release that is out already, as far as it is not yet."""
+    if decision.status == "reserved":
+        entry.add(ReleaseStarted(decision.release))
+    if decision.status in ("reserved", "started"):
+        entry.add(ReleasePosted(decision.release))
+        return replace(decision, status="posted", expires_at="")
+    return decision

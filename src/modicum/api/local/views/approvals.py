@@ -1,0 +1,194 @@
+"""Requests, proposals and votes, as answers show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import asdict
+
+from modicum.api.local.governance.activation import Activation, Weighed
+from modicum.api.local.governance.approval_cases import Spoken
+from modicum.api.local.governance.approvals import Said
+from modicum.api.local.governance.proposals import PendingPolicy, Proposed
+from modicum.api.local.governance.requests import PendingRequest, Requested
+from modicum.api.local.views.conflicts import conflict_view
+from modicum.api.local.views.problems import problems_view
+from modicum.api.schema import approval as schema
+from modicum.api.schema.ledger import Head
+from modicum.api.schema.policy import PolicyName
+from modicum.ledger.decision.approvals import Hearing
+from modicum.ledger.state.pending import Proposal, Request
+
+
+def approvals_view(heard: Iterable[Hearing]) -> tuple[schema.ApprovalStatus, ...]:
+    """Return where approvals stand."""
+    return tuple(
+        schema.ApprovalStatus(
+            need=one.approval.need,
+            roles=tuple(one.approval.roles),
+            requester_may_approve=one.approval.requester_may_approve,
+            given=one.given,
+            missing=one.missing,
+            approved_by=tuple(one.agreed),
+            rejected_by=tuple(one.refused),
+            left=tuple(one.left),
+            asking=tuple(one.asking),
+        )
+        for one in heard
+    )
+
+
+def vote_view(one: Spoken, *, current: bool) -> schema.Vote:
+    """Return a vote.
+
+    Args:
+        one: The vote.
+        current: Whether it is about the contents that are considered here.
+    """
+    return schema.Vote(
+        entry=one.seq,
+        at=one.at,
+        by=one.by,
+        approves=one.approves,
+        roles=tuple(one.roles),
+        reason=one.reason,
+        key=one.key or None,
+        content=one.content,
+        current=current,
+    )
+
+
+def receipt_view(said: Said) -> schema.VoteReceipt:
+    """Return a vote that was cast just now, and where the approvals stand after it."""
+    return schema.VoteReceipt(
+        subject=said.topic.subject,
+        id=said.topic.id,
+        content=said.topic.content,
+        by=said.by,
+        approves=said.approves,
+        roles=tuple(said.roles),
+        key=said.key or None,
+        entry=said.seq,
+        repeated=said.repeated,
+        corrected_in=said.corrected_in or None,
+        approvals=approvals_view(said.hearings),
+    )
+
+
+def withdrawn_view(request: Request) -> schema.WithdrawnRequest:
+    """Return a request, without its status."""
+    return schema.WithdrawnRequest(
+        release=request.release,
+        content=request.content,
+        policy=request.policy,
+        by=request.by,
+        at=request.at,
+        entry=request.seq,
+    )
+
+
+def request_view(found: Requested) -> schema.Request:
+    """Return a request that was made just now."""
+    return schema.Request(
+        **asdict(withdrawn_view(found.request)),
+        repeated=found.repeated,
+        approvals=approvals_view(found.hearings),
+    )
+
+
+def correction_view(release: str, found: Requested | None) -> schema.Correction:
+    """Return a correction of a past release that was requested just now.
+
+    Args:
+        release: The id of the release.
+        found: The request; None if the release is described so already.
+    """
+    return schema.Correction(
+        release=release,
+        request=None if found is None else request_view(found),
+        over_limit=() if found is None else tuple(found.decision.over_limit),
+    )
+
+
+def pending_view(one: PendingRequest) -> schema.PendingRequest:
+    """Return a request that waits."""
+    return schema.PendingRequest(
+        **asdict(withdrawn_view(one.request)),
+        reason=one.reason,
+        current=one.current,
+        corrects=one.corrects,
+        complete=one.complete,
+        approvals=approvals_view(one.hearings),
+    )
+
+
+def _proposed(one: Proposal) -> dict[str, Any]:
+    return {
+        "digest": one.digest,
+        "name": one.name,
+        "by": one.by,
+        "at": one.at,
+        "entry": one.seq,
+    }
+
+
+def proposal_view(found: Proposed) -> schema.Proposal:
+    """Return a policy that was proposed just now."""
+    return schema.Proposal(
+        **_proposed(found.proposal),
+        repeated=found.repeated,
+        approvals=approvals_view(found.hearings),
+    )
+
+
+def pending_policy_view(one: PendingPolicy) -> schema.PendingProposal:
+    """Return a policy that is proposed and waits."""
+    return schema.PendingProposal(
+        **_proposed(one.proposal),
+        reason=one.reason,
+        complete=one.complete,
+        approvals=approvals_view(one.hearings),
+        text=one.text,
+    )
+
+
+def conflicts_view(weighed: Weighed) -> tuple[schema.ActivationConflict, ...]:
+    """Return the rules that history exceeds under a policy.
+
+    Args:
+        weighed: What it means to activate it.
+    """
+    return tuple(
+        schema.ActivationConflict(
+            **asdict(conflict_view(one)),
+            made=one.rule.id in weighed.made,
+            accepted=one.rule.id in weighed.accepted,
+        )
+        for one in weighed.conflicts
+    )
+
+
+def activation_view(
+    weighed: Weighed, done: Activation | None = None
+) -> schema.Activation:
+    """Return what it means to activate a policy, or that it was.
+
+    Args:
+        weighed: What it means.
+        done: What was done; None if it is only weighed.
+    """
+    new, old = weighed.successor.policy, weighed.replaced.policy
+    changed = done is not None and done.changed
+    return schema.Activation(
+        policy=schema.CountedPolicy(
+            name=new.name, digest=new.digest, rules=len(weighed.successor.rules)
+        ),
+        replaced=PolicyName(name=old.name, digest=old.digest),
+        changed=changed,
+        ledger=Head(seq=done.seq, head=done.head) if done and changed else None,
+        conflicts=conflicts_view(weighed),
+        accepted=tuple(weighed.accepted),
+        problems=problems_view(weighed.problems),
+        approvals=approvals_view(weighed.hearings),
+    )

@@ -1,0 +1,173 @@
+"""The rules that a policy compiles to, as answers show them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import asdict
+
+from modicum.accounting.budgets import budget_text
+from modicum.api.local.views.problems import problems_view
+from modicum.api.schema import policy as schema
+from modicum.policy import CompiledPolicy, Rule, RuleSet
+from modicum.policy.pruning.logic import Logic
+from modicum.policy.vacuous_rules import AboutNothing
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A rule, and whether it can ever matter.
+
+    Attributes:
+        rules: The rules of its stage.
+        number: Its number among them.
+        witness: The number of a rule that implies it; -1 if none does.
+        about_nothing: Whether no mechanism can fall under it.
+    """
+
+    rules: RuleSet
+    number: int
+    witness: int
+    about_nothing: bool
+
+    @property
+    def rule(self) -> Rule:
+        """The rule itself."""
+        return self.rules[self.number]
+
+    @property
+    def status(self) -> str:
+        """Whether it can ever matter, in words."""
+        if self.about_nothing:
+            return "about nothing"
+        return "constraining" if self.witness < 0 else "implied"
+
+
+def compiled_rules(
+    compiled: CompiledPolicy, start: int = 0, stop: int | None = None
+) -> Iterator[CompiledRule]:
+    """Yield the rules over history, and then those on each release alone.
+
+    Args:
+        compiled: The policy.
+        start: The place of the first, from 0.
+        stop: The place to end before; None for all.
+    """
+    logic = Logic(compiled.policy.vocabulary)
+    before = 0
+    for rules, pruned in (
+        (compiled.rules, compiled.pruned),
+        (compiled.release_rules, compiled.pruned_alone),
+    ):
+        nothing = AboutNothing(rules, logic)
+        for number in range(len(rules))[_within(start, stop, before)]:
+            yield CompiledRule(rules, number, pruned.witness[number], number in nothing)
+        before += len(rules)
+
+
+def compiled_rule(compiled: CompiledPolicy, identifier: str) -> CompiledRule | None:
+    """Return the rule with an id; None if there is none.
+
+    Args:
+        compiled: The policy.
+        identifier: The id, exactly: scope and settings in the policy's order.
+    """
+    before = 0
+    for rules in (compiled.rules, compiled.release_rules):
+        number = rules.number(identifier)
+        if number is not None:
+            place = before + number
+            return next(compiled_rules(compiled, place, place + 1))
+        before += len(rules)
+    return None
+
+
+def _within(start: int, stop: int | None, before: int) -> slice:
+    """Return which rules of a stage are meant, if so many come before it."""
+    last = None if stop is None else max(stop - before, 0)
+    return slice(max(start - before, 0), last)
+
+
+def kept(witness: Sequence[int]) -> tuple[int, int]:
+    """Return how many rules are constraining, and how many are implied.
+
+    Args:
+        witness: For each rule the number of one that implies it, or -1.
+    """
+    count = sum(1 for one in witness if one < 0)
+    return count, len(witness) - count
+
+
+def by_unit(compiled: CompiledPolicy) -> dict[str, tuple[int, int]]:
+    """Return for each unit how many rules over history constrain or are implied.
+
+    Args:
+        compiled: The policy.
+    """
+    contexts = len(compiled.rules.contexts)
+    constraining: Counter[str] = Counter()
+    every: Counter[str] = Counter()
+    for place, base in enumerate(compiled.rules.bases):
+        own = compiled.pruned.witness[place * contexts : (place + 1) * contexts]
+        constraining[base.unit] += sum(1 for one in own if one < 0)
+        every[base.unit] += contexts
+    return {
+        unit: (constraining[unit], every[unit] - constraining[unit]) for unit in every
+    }
+
+
+def counts_view(compiled: CompiledPolicy) -> schema.RuleCounts:
+    """Return how many rules there are."""
+    constraining, implied = kept(compiled.pruned.witness)
+    alone, alone_implied = kept(compiled.pruned_alone.witness)
+    return schema.RuleCounts(
+        rules=len(compiled.rules),
+        release_rules=len(compiled.release_rules),
+        constraining=constraining,
+        implied=implied,
+        release_constraining=alone,
+        release_implied=alone_implied,
+    )
+
+
+def compiled_view(compiled: CompiledPolicy) -> schema.PolicySummary:
+    """Return a compiled policy without the list of its rules."""
+    policy = compiled.policy
+    return schema.PolicySummary(
+        name=policy.name,
+        digest=policy.digest,
+        filter=policy.filter_name,
+        base_rules=sum(compiled.base_rules.values()),
+        extensions={
+            extension.name: tuple(setting.name for setting in extension.settings)
+            for extension in policy.extensions
+        },
+        **asdict(counts_view(compiled)),
+        units={
+            unit: schema.UnitCounts(constraining=constraining, implied=implied)
+            for unit, (constraining, implied) in by_unit(compiled).items()
+        },
+        warnings=problems_view(compiled.warnings),
+    )
+
+
+def compiled_rule_view(one: CompiledRule) -> schema.CompiledRule:
+    """Return a rule, and whether it can ever matter."""
+    rule, witness = one.rule, one.witness
+    base = rule.marks[0]
+    return schema.CompiledRule(
+        id=rule.id,
+        stage=rule.stage.value,
+        scope=rule.scope,
+        context=tuple(rule.context),
+        predicate=rule.when,
+        unit=rule.unit,
+        budget=budget_text(rule.budget),
+        status="constraining" if witness < 0 else "implied",
+        witness=None if witness < 0 else one.rules.rule_id(witness),
+        about_nothing=one.about_nothing,
+        source=tuple(str(mark) for mark in rule.marks if mark is not None),
+        line=base.line if base is not None else None,
+    )

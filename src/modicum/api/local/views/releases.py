@@ -1,0 +1,115 @@
+"""Releases, as answers show them: their status, their costs, and their history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
+
+from modicum.accounting.grid import DELTA, coordinate_name
+from modicum.api.local.explanation.denial_text import amount
+from modicum.api.local.history import Happened
+from modicum.api.schema import release as schema
+from modicum.api.schema.shape import Plain
+from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
+from modicum.ledger import RecordedRelease, Standing
+from modicum.ledger.log.events import event_name
+from modicum.ledger.log.recorded_release import RecordedMechanism
+from modicum.release import Vocabulary
+from modicum.release.parts import part_to_plain
+from modicum.release.stored_description import derivations
+
+
+def listed_view(one: Standing) -> schema.ListedRelease:
+    """Return where a release stands, as an item of a list."""
+    return schema.ListedRelease(
+        release=one.id,
+        status=one.status.value,
+        entry=one.seq,
+        day=date.fromordinal(one.day).isoformat(),
+        expires_at=one.expires_at or None,
+    )
+
+
+def release_view(
+    standing: Standing, release: RecordedRelease, vocabulary: Vocabulary
+) -> schema.PricedRelease:
+    """Return a release: what it is, what it costs, and its status.
+
+    Args:
+        standing: Where it stands.
+        release: What it is and costs.
+        vocabulary: The units of the policy, to say how losses are derived.
+    """
+    return schema.PricedRelease(
+        release=release.id,
+        status=standing.status.value,
+        entry=standing.seq,
+        expires_at=standing.expires_at or None,
+        labels=dict(release.labels),
+        metadata=dict(release.metadata),
+        content=release.content,
+        mechanisms=tuple(
+            _mechanism_to_dict(one, vocabulary) for one in release.mechanisms
+        ),
+    )
+
+
+def details_view(
+    standing: Standing,
+    release: RecordedRelease,
+    vocabulary: Vocabulary,
+    story: Iterable[Happened],
+    recorded: Plain | UnsetType = UNSET,
+) -> schema.ReleaseDetails:
+    """Return a release with its history.
+
+    Args:
+        standing: As for `release_view`.
+        release: As for `release_view`.
+        vocabulary: As for `release_view`.
+        story: Its entries, the oldest first.
+        recorded: The release exactly as the ledger keeps it, if asked for.
+    """
+    return schema.ReleaseDetails(
+        **asdict(release_view(standing, release, vocabulary)),
+        day=date.fromordinal(standing.day).isoformat(),
+        story=tuple(map(_event_view, story)),
+        recorded=recorded,
+    )
+
+
+def _event_view(one: Happened) -> schema.ReleaseEvent:
+    body = one.event.body
+    return schema.ReleaseEvent(
+        entry=one.seq,
+        at=one.event.at,
+        actor=one.event.actor,
+        kind=event_name(body),
+        approved_by=tuple(getattr(body, "approved_by", ())),
+        blocking=tuple(getattr(body, "blocking", ())),
+        reason=getattr(body, "reason", "") or getattr(body, "text", "") or None,
+    )
+
+
+def _mechanism_to_dict(
+    one: RecordedMechanism, vocabulary: Vocabulary
+) -> dict[str, object]:
+    losses = {
+        unit: {
+            coordinate_name(index): amount(
+                units, DELTA_UNIT if index == DELTA else LOSS_UNIT
+            )
+            for index, units in enumerate(loss.coordinates)
+        }
+        for unit, loss in one.losses.items()
+    }
+    return {
+        **one.description,
+        "labels": dict(one.labels),
+        **part_to_plain(one.part),
+        "losses": losses,
+        "derived": dict(derivations(one.description, one.part, one.losses, vocabulary)),
+    }

@@ -1,0 +1,144 @@
+"""Which releases somebody may know of, and what stands for the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from modicum.api.local.governance.requests import requested_in
+from modicum.api.local.history import Happened
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.release_datasets import data_sets_recorded, may
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.api.schema.ledger import Spender
+from modicum.api.schema.shape import Shape
+from modicum.ledger import RecordedRelease, Standing
+from modicum.ledger.state.lifecycle import unknown_release
+from modicum.release import Vocabulary
+
+S = TypeVar("S")
+
+#: Stands for a release of data sets that are not for whoever asks.
+OTHERS: Final = "(another data set)"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A release, as somebody may see it.
+
+    Attributes:
+        standing: Where it stands.
+        release: What it is and costs.
+        vocabulary: The units of the active policy.
+        story: Who did what, oldest first.
+    """
+
+    standing: Standing
+    release: RecordedRelease
+    vocabulary: Vocabulary
+    story: tuple[Happened, ...] = ()
+
+
+# --- one release --------------------------------------------------------------------
+
+
+def may_see(who: Identity | None, release: RecordedRelease) -> bool:
+    """Return whether somebody may know of a release.
+
+    Args:
+        who: Who; None for the keeper of the ledger, from whom nothing is hidden.
+        release: The release.
+    """
+    return who is None or may(who, Action.READ_RELEASES, data_sets_recorded(release))
+
+
+def found(view: LedgerView, who: Identity | None, release: str) -> Told | None:
+    """Return a release that somebody may know of; None if there is none.
+
+    Args:
+        view: The ledger.
+        who: Who asks; None for its keeper, from whom nothing is hidden.
+        release: The id.
+    """
+    book, _, now = view.look()
+    standing = book.standing_at(release, now)
+    if standing is None:
+        return None
+    vocabulary = view.policy().policy.vocabulary
+    told = Told(standing, view.release_of(standing), vocabulary)
+    return told if may_see(who, told.release) else None
+
+
+def seen(view: LedgerView, who: Identity | None, release: str) -> Told:
+    """Return a release that somebody may know of.
+
+    Args:
+        view: The ledger.
+        who: Who asks.
+        release: The id.
+
+    Raises:
+        InputError: If there is none. That one is hidden is told to nobody.
+    """
+    told = found(view, who, release)
+    if told is None:
+        raise unknown_release(release)
+    return told
+
+
+def is_known_to(view: LedgerView, who: Identity, release: str) -> bool:
+    """Return whether somebody may know what has an id: what stands, or is asked for.
+
+    Args:
+        view: The ledger.
+        who: Who asks.
+        release: The id.
+
+    Raises:
+        InputError: If neither stands nor is asked for.
+    """
+    book, read, now = view.look()
+    if book.standing_at(release, now) is not None:
+        return found(view, who, release) is not None
+    asked = book.state.waiting.requests.get(release)
+    if asked is None:
+        raise unknown_release(release)
+    return may_see(who, requested_in(asked, read).release)
+
+
+def masked(view: LedgerView, who: Identity | None, shape: S) -> S:
+    """Return an answer without the ids of releases that somebody may not know of.
+
+    What was spent is theirs to know; which release of other data sets spent it is not.
+
+    Args:
+        view: The ledger.
+        who: As for `may_see`.
+        shape: The answer.
+    """
+    if who is None or who.may(Action.READ_RELEASES):
+        return shape
+    known: dict[str, bool] = {}
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, Spender):
+            name = value.release
+            if name not in known:
+                known[name] = found(view, who, name) is not None
+            return (
+                value if known[name] else msgspec.structs.replace(value, release=OTHERS)
+            )
+        if isinstance(value, Shape):
+            fields = msgspec.structs.asdict(value).items()
+            return msgspec.structs.replace(value, **{k: walk(v) for k, v in fields})
+        if isinstance(value, tuple):
+            return tuple(map(walk, value))
+        if isinstance(value, dict):
+            return {key: walk(one) for key, one in value.items()}
+        return value
+
+    result: S = walk(shape)
+    return result

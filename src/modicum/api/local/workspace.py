@@ -1,0 +1,354 @@
+"""The workspace: one ledger, and the verbs people use on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from modicum.api.local.balances import Entry, stale
+from modicum.api.local.batch import attempt
+from modicum.api.local.decision import Decision
+from modicum.api.local.evaluation import Description, refuse_other
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.submit import (
+    RESERVATION_SECONDS,
+    BringingIn,
+    Submission,
+    prepared,
+    prepared_past,
+)
+from modicum.core.errors import Code, ModicumError, Problem, UsageError
+from modicum.ledger import Standing, State
+from modicum.ledger.log.events import ReleasePosted, ReleaseStarted, ReleaseVoided
+from modicum.policy import CompiledPolicy
+
+if TYPE_CHECKING:
+    from modicum.api.local.escrow.actions import EscrowOffice
+    from modicum.api.local.governance.governing import Governance
+    from modicum.api.local.plans.actions import Rounds
+    from modicum.api.local.queries.actions import Queries
+    from modicum.api.local.reservation_use import Use
+    from modicum.api.local.using_ports import Adapters
+    from modicum.api.ports.escrow import Equipment
+
+T = TypeVar("T")
+
+
+class Workspace(LedgerView):
+    """One ledger under one policy: what may be asked of it, and what may be done."""
+
+    #: Other libraries that a reservation may be used with; None for none.
+    adapters: Adapters | None = None
+    #: The vault and sandboxes of an escrow; None for none.
+    equipment: Equipment | None = None
+
+    # --- deciding ---
+
+    def submit(
+        self,
+        release: Description,
+        *,
+        post: bool = False,
+        reserve_seconds: int = RESERVATION_SECONDS,
+    ) -> Decision:
+        """Decide a release and, if it is allowed, reserve its loss.
+
+        Submitting the same id with the same contents again changes nothing. A
+        denial is recorded and spends nothing; its id may be tried again.
+
+        Args:
+            release: The release.
+            post: Also start and post it at once, for a release that is already out;
+                a reservation that stands under this id is posted, too.
+            reserve_seconds: How long the reservation stands if it is not started;
+                1 second to 90 days.
+
+        Raises:
+            InputError: If the release is malformed; nothing is written.
+            ConflictError: If the id stands with other contents, or was given up.
+            StaleError: If the ledger's active policy is not the one given.
+            ApprovalError: If people must agree first; nothing is written.
+        """
+        one = self.prepare(release, post=post, reserve_seconds=reserve_seconds)
+        return self._askable(release, _decision(self.submit_many([one])))
+
+    def prepare(
+        self,
+        release: Description,
+        *,
+        post: bool = False,
+        reserve_seconds: int = RESERVATION_SECONDS,
+    ) -> Submission:
+        """Return a release for `submit_many`, read and priced. Writes nothing.
+
+        Args:
+            release: The release.
+            post: As for `submit`.
+            reserve_seconds: As for `submit`.
+
+        Raises:
+            InputError: If the release is malformed.
+            StaleError: If the ledger's active policy is not the one given.
+        """
+        return prepared(
+            release,
+            self._deciding_policy(),
+            post=post,
+            reserve_seconds=reserve_seconds,
+        )
+
+    def submit_many(
+        self, submissions: Sequence[Submission]
+    ) -> list[Decision | ModicumError]:
+        """Decide releases in one turn, each after the ones before it.
+
+        All that is decided is stored together; on return it is durable.
+
+        Args:
+            submissions: The releases, as `prepare` returns them.
+
+        Returns:
+            For each, in order, its decision, or the mistake that `submit` would
+            raise; a mistake of one changes nothing for the others.
+
+        Raises:
+            UnavailableError: If the turn cannot be had, or nobody knows whether it
+                was stored. The same releases may be submitted again.
+            VerificationError: If the log contradicts itself.
+        """
+        return self._live.turn(
+            lambda entry: self._bringing_in.submit(entry, submissions)
+        )
+
+    def record_past(self, release: Description) -> Decision:
+        """Count a release that happened before. It cannot be denied.
+
+        Args:
+            release: The release.
+
+        Returns:
+            The decision with status `recorded`; `over_limit` names the rules that
+            history now exceeds.
+
+        Raises:
+            InputError: If the release is malformed; nothing is written.
+            ConflictError: If the id stands already with other contents.
+            StaleError: If the ledger's active policy is not the one given.
+        """
+        return _decision(self.record_past_many([self.prepare_past(release)]))
+
+    def prepare_past(self, release: Description) -> Submission:
+        """Return a past release for `record_past_many`. Writes nothing.
+
+        Args:
+            release: The release; what is not known is assumed to be the worst.
+
+        Raises:
+            InputError: If the release is malformed, or out on a day to come.
+            ConflictError: If the id stands with other contents, or was given up.
+            StaleError: If the ledger's active policy is not the one given.
+        """
+        from modicum.api.local.backfill import refuse_future
+
+        one = prepared_past(release, self._deciding_policy())
+        known = self._live.book.standing_at(one.release.id, self._live.now)
+        if known is not None:
+            refuse_other(known, one.release, one.mark)
+        else:
+            refuse_future(one.release, self._live.now, one.mark)
+        return one
+
+    def record_past_many(
+        self, submissions: Sequence[Submission]
+    ) -> list[Decision | ModicumError]:
+        """Count releases that happened before, in one turn.
+
+        Args:
+            submissions: The releases, as `prepare_past` returns them.
+
+        Returns:
+            For each its decision, or the mistake that `record_past` would raise.
+
+        Raises:
+            UnavailableError: As for `submit_many`.
+            VerificationError: If the log contradicts itself.
+        """
+        return self._live.turn(
+            lambda entry: self._bringing_in.record(entry, submissions)
+        )
+
+    # --- the life of a release ---
+
+    def start(self, release: str) -> Standing:
+        """Note, durably, that rows are about to be read. From here on it is spent.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not reserved, or its reservation ran out.
+        """
+        return self._step(ReleaseStarted(release))
+
+    def post(self, release: str) -> Standing:
+        """Note that a started release is out.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not started.
+        """
+        return self._step(ReleasePosted(release))
+
+    def void(self, release: str, *, reason: str) -> Standing:
+        """Give up a reservation that was not started; its loss is taken back.
+
+        Args:
+            release: The id.
+            reason: Why, for the record; 1 to 2000 characters.
+
+        Raises:
+            InputError: If the ledger knows no such release, or no reason is given.
+            ConflictError: If it is not reserved any more.
+        """
+        from modicum.api.local.steps import giving_up
+
+        return self._step(giving_up(release, reason))
+
+    def use(self, release: str) -> Use:
+        """Return a reservation to be used: a `with` block that starts and posts it.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not reserved.
+        """
+        from modicum.api.local.reservation_use import Use
+
+        return Use(self, release, self.adapters)
+
+    # --- the ledger ---
+
+    @property
+    def governance(self) -> Governance:
+        """What people do who govern the ledger: approve, activate, remark."""
+        from modicum.api.local.governance.governing import Governance
+
+        return Governance(self, self._actor)
+
+    @property
+    def rounds(self) -> Rounds:
+        """What people do who plan rounds: open them, plan them, commit plans."""
+        from modicum.api.local.plans.actions import Rounds
+
+        return Rounds(self, self._clock, self._actor)
+
+    @property
+    def escrow(self) -> EscrowOffice:
+        """What people do in the escrow: register data, ask, agree, run, receive."""
+        from modicum.api.local.escrow.actions import EscrowOffice
+        from modicum.api.local.escrow.execution import Tools
+
+        tools = None
+        if self.equipment is not None and self.adapters is not None:
+            tools = Tools(self.equipment, self.adapters)
+        return EscrowOffice(self, tools, self._clock, self._actor)
+
+    @property
+    def queries(self) -> Queries:
+        """What people do who ask private queries: price them, and run them."""
+        from modicum.api.local.queries.actions import Queries
+
+        return Queries(self, self.adapters)
+
+    def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
+        """Do some work in the turn of a ledger that exists; it is durable on return.
+
+        Args:
+            work: Adds events.
+            deciding: Whether it decides about releases.
+
+        Raises:
+            UsageError: If there is no ledger.
+        """
+        self._live.must_exist()
+        return self._live.turn(work, deciding=deciding)
+
+    def init(self) -> State:
+        """Make a ledger and activate the policy; under the same policy, do nothing.
+
+        Returns:
+            The state.
+
+        Raises:
+            UsageError: If no policy was given, or another one is active; a second
+                ledger would have budgets of its own.
+        """
+        compiled = self._policy
+        if compiled is None:
+            raise self._no_policy()
+
+        def work(entry: Entry) -> State:
+            active = entry.book.state.policy
+            if active is not None and not entry.book.is_active(compiled):
+                raise UsageError(
+                    Problem(
+                        Code.ALREADY_EXISTS,
+                        f"{self._store.name} exists, with the policy `{active.name}`"
+                        f" ({active.digest[:12]})",
+                        help="to change its policy:  modicum policy activate FILE"
+                        " --reason …",
+                    )
+                )
+            entry.activate(compiled)
+            return entry.book.state
+
+        return self._live.turn(work)
+
+    def save_snapshot(self) -> None:
+        """Write a snapshot of what was read so far, for a fast start; it is a cache."""
+        self._live.save_snapshot()
+
+    # --- inside ---
+
+    @property
+    def _bringing_in(self) -> BringingIn:
+        return BringingIn(self._store.name, self._clock)
+
+    def _step(self, body: ReleaseStarted | ReleasePosted | ReleaseVoided) -> Standing:
+        from modicum.api.local.steps import step
+
+        self._live.must_exist()
+        # If it is a mistake, the expirations of this turn are true all the same.
+        outcome = self._live.turn(
+            lambda entry: attempt(entry, partial(step, body)), deciding=False
+        )
+        if isinstance(outcome, ModicumError):
+            raise outcome
+        return outcome
+
+    def _deciding_policy(self) -> CompiledPolicy:
+        """Return the policy that the next turn decides by.
+
+        Raises:
+            StaleError: If the policy that was given is not the active one.
+        """
+        book = self._live.read(deciding=True)
+        compiled = self._meant_policy(book)
+        if book.state.policy is not None and not book.is_active(compiled):
+            raise stale(compiled, book.state)
+        return compiled
+
+
+def _decision(answers: Sequence[Decision | ModicumError]) -> Decision:
+    """Return the only answer; raise it if it is a mistake."""
+    (answer,) = answers
+    if isinstance(answer, ModicumError):
+        raise answer
+    return answer

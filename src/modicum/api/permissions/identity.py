@@ -1,0 +1,193 @@
+"""An identity: somebody whom the service recognized, and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from modicum.api.permissions.actions import (
+    ALLOWED,
+    APART,
+    IN_WORDS,
+    PEOPLE_ONLY,
+    REACH,
+    Action,
+    Reach,
+    Role,
+)
+from modicum.core.errors import AccessError, Code, Problem
+
+#: Stands for every data set, those to come included.
+ALL: Final = "*"
+
+#: For each role that somebody has, the data sets that it is for.
+Grants: TypeAlias = Mapping[Role, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Somebody who was recognized. It is handed on as an argument, wherever it counts.
+
+    Attributes:
+        name: What the ledger calls them: the actor of what they do.
+        grants: For each role that they have, the names of data sets, or `*` for all.
+        is_service: Whether it is a program that acts by itself.
+        via: How they were recognized, in words that hold no secret.
+        by_token: Whether it was by an API token: it makes no others, and what a person
+            must do is not done by it.
+        only_proof: Whether people have nothing else to show than a token, since nobody
+            can sign in. Then it stands for the person.
+    """
+
+    name: str
+    grants: Grants
+    is_service: bool = False
+    via: str = ""
+    by_token: bool = False
+    only_proof: bool = False
+
+    def __post_init__(self) -> None:
+        refuse_joined(self.name, self.grants)
+        kept = {role: frozenset(sets) for role, sets in self.grants.items() if sets}
+        object.__setattr__(self, "grants", MappingProxyType(kept))
+
+    @property
+    def is_present(self) -> bool:
+        """Whether it is a person, and not a program or what runs with their token."""
+        return not self.is_service and (self.only_proof or not self.by_token)
+
+    def may(self, action: Action, data_set: str | None = None) -> bool:
+        """Return whether they may do something.
+
+        Args:
+            action: What.
+            data_set: The data set that it is about; None for all of them.
+        """
+        if action in PEOPLE_ONLY and not self.is_present:
+            return False
+        return any(self._reaches(action, data_set, sets) for sets in self._for(action))
+
+    def must(self, action: Action, data_set: str | None = None) -> None:
+        """Refuse what they may not do.
+
+        Args:
+            action: What.
+            data_set: The data set that it is about; None for all of them.
+
+        Raises:
+            AccessError: If they may not.
+        """
+        if not self.may(action, data_set):
+            raise _forbidden(self, action, data_set)
+
+    def must_some(self, *actions: Action) -> None:
+        """Refuse who may do none of some things, with no data set at all.
+
+        Args:
+            actions: What; at least one.
+
+        Raises:
+            AccessError: If they may not.
+        """
+        sets = {one for each in self.grants.values() for one in each}
+        if not any(self.may(action, one) for action in actions for one in sets):
+            self.must(actions[0])
+
+    def _for(self, action: Action) -> Iterator[frozenset[str]]:
+        """Yield the data sets of each role that allows an action."""
+        for role, sets in self.grants.items():
+            if action in ALLOWED[role]:
+                yield sets
+
+    @staticmethod
+    def _reaches(action: Action, data_set: str | None, sets: frozenset[str]) -> bool:
+        match REACH[action]:
+            case Reach.ANY:
+                return True
+            case Reach.LEDGER:
+                return ALL in sets
+            case Reach.DATA_SET:
+                return ALL in sets or data_set in sets
+
+
+def within(grants: Grants, most: Grants) -> dict[Role, frozenset[str]]:
+    """Return what of some grants others allow, too.
+
+    Args:
+        grants: The grants.
+        most: The others.
+
+    Examples:
+        >>> within({Role.ANALYST: frozenset({"hr", "bank"})},
+        ...        {Role.ANALYST: frozenset({"hr"}), Role.ADMIN: frozenset({"*"})})
+        {<Role.ANALYST: 'analyst'>: frozenset({'hr'})}
+    """
+    both = {role: _common(sets, most.get(role)) for role, sets in grants.items()}
+    return {role: sets for role, sets in both.items() if sets}
+
+
+def _common(sets: frozenset[str], most: frozenset[str] | None) -> frozenset[str]:
+    """Return the data sets that two grants of a role have in common."""
+    if most is None or ALL in most:
+        return frozenset() if most is None else sets
+    return most if ALL in sets else sets & most
+
+
+def together(given: Iterable[Grants]) -> dict[Role, frozenset[str]]:
+    """Return all that any of some grants allows.
+
+    Args:
+        given: The grants.
+    """
+    union: dict[Role, frozenset[str]] = {}
+    for grants in given:
+        for role, sets in grants.items():
+            union[role] = union.get(role, frozenset()) | sets
+    return union
+
+
+def refuse_joined(name: str, roles: Iterable[Role]) -> None:
+    """Refuse roles that nobody has together.
+
+    Args:
+        name: Whose they would be.
+        roles: The roles.
+
+    Raises:
+        AccessError: If two of them must stay apart.
+    """
+    held = {*roles}
+    for one, other in APART:
+        if one in held and other in held:
+            raise AccessError(
+                Problem(
+                    Code.DUTIES_JOINED,
+                    f"`{name}` is {one.value} and {other.value}: these stay apart",
+                    notes=(
+                        "who audits changes nothing, and who gives rights has no say"
+                        " about budgets",
+                    ),
+                    help="give one of the roles to somebody else",
+                )
+            )
+
+
+def _forbidden(who: Identity, action: Action, data_set: str | None) -> AccessError:
+    about = f" for the data set `{data_set}`" if data_set is not None else ""
+    if action in PEOPLE_ONLY and not who.is_present:
+        help_ = "a person does this, and not a program"
+        help_ += "" if who.is_service else " with their token: sign in"
+    else:
+        roles = ", ".join(role.value for role in Role if action in ALLOWED[role])
+        wide = REACH[action] is Reach.LEDGER or data_set is None
+        over = ", for all data sets" if wide and REACH[action] is not Reach.ANY else ""
+        help_ = f"it takes one of the roles {roles}{over}"
+    return AccessError(
+        Problem(
+            Code.FORBIDDEN,
+            f"`{who.name}` may not {IN_WORDS[action]}{about}",
+            help=help_,
+        )
+    )

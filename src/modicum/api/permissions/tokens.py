@@ -1,0 +1,217 @@
+"""API tokens: how they are written, and what is stored of them.
+
+A token is `mdc_`, its id, `_` and a secret of 256 bits. Only its digest is stored: the
+token is shown to whoever makes it, once.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+from hashlib import sha256
+from itertools import chain
+from typing import Final
+
+from modicum.api.permissions.identity import Grants, Identity
+from modicum.api.schema import account as schema
+from modicum.core.errors import Code, InputError, Problem
+
+DAY_SECONDS: Final = 24 * 60 * 60
+#: A token is good for so long unless it is said otherwise, and for so long at most.
+TOKEN_DAYS: Final = 90
+TOKEN_DAYS_MAX: Final = 366
+#: So many tokens of one actor are active at most.
+ACTIVE_TOKENS_MAX: Final = 100
+
+_CHARACTERS_MAX = 200
+_ID = re.compile(r"[a-z2-7]{10}")
+_CALLED = re.compile(rf"(mdc_)?(?P<id>{_ID.pattern})(?(1)(_.*)?)", re.DOTALL)
+_WRITTEN = re.compile(rf"mdc_{_ID.pattern}_[A-Za-z0-9_-]{{43}}")
+
+
+def written_token(identifier: str, secret: str) -> str:
+    """Return a token as it is shown.
+
+    Args:
+        identifier: Its id: 10 of the letters a-z and digits 2-7.
+        secret: Its secret: 32 random bytes in URL-safe Base64 without padding.
+    """
+    return f"mdc_{identifier}_{secret}"
+
+
+def token_digest(text: str) -> str | None:
+    """Return the digest that a token is found by; None if the text is no token.
+
+    Args:
+        text: What was sent.
+    """
+    return secret_digest(text) if _WRITTEN.fullmatch(text) else None
+
+
+def token_id(text: str) -> str:
+    """Return the id that a text names; empty if it names none.
+
+    Args:
+        text: An id, or a token, of which nothing but its id is returned.
+    """
+    found = _CALLED.fullmatch(text.strip())
+    return found["id"] if found else ""
+
+
+def no_token(identifier: str) -> str:
+    """Return what is said where there is no such token.
+
+    Args:
+        identifier: What `token_id` returned: what was given may hold a secret.
+    """
+    if not identifier:
+        return "there is no token by that id"
+    return f"there is no token `{identifier}`"
+
+
+def secret_digest(secret: str) -> str:
+    """Return what is stored of a secret: its SHA-256, in hexadecimal.
+
+    It cannot be searched for: a secret has 256 random bits.
+
+    Args:
+        secret: The secret.
+    """
+    return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class TokenStatus(Enum):
+    """Whether a token may be used."""
+
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTerms:
+    """What a token is to be.
+
+    Attributes:
+        actor: Who it acts as, 1 to 200 printable characters.
+        grants: For each role, the data sets that it is for.
+        is_service: Whether it is for a program that acts by itself.
+        name: What it is for, up to 200 printable characters.
+        seconds: How long it is good for: 1 second to 366 days.
+
+    Raises:
+        InputError: If something of it is malformed, or it has no role.
+        AccessError: If its roles must stay apart.
+    """
+
+    actor: str
+    grants: Grants
+    is_service: bool = False
+    name: str = ""
+    seconds: int = TOKEN_DAYS * DAY_SECONDS
+
+    def __post_init__(self) -> None:
+        _refuse_unprintable("actor of a token", self.actor, at_least=1)
+        _refuse_unprintable("name of a token", self.name, at_least=0)
+        for one in chain.from_iterable(self.grants.values()):
+            _refuse_unprintable("data set of a token", one, at_least=1)
+        if not Identity(self.actor, self.grants).grants:
+            raise InputError(
+                Problem(Code.MISSING_KEY, "a token needs a role for some data set")
+            )
+        if not 1 <= self.seconds <= TOKEN_DAYS_MAX * DAY_SECONDS:
+            raise InputError(
+                Problem(
+                    Code.OUT_OF_RANGE,
+                    f"a token is good for 1 second to {TOKEN_DAYS_MAX} days,"
+                    f" not for {self.seconds} seconds",
+                )
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is stored of a token.
+
+    Attributes:
+        id: What people call it.
+        digest: The digest of the token.
+        actor: Who it acts as.
+        grants: For each role, the data sets that it is for.
+        is_service: Whether it is for a program that acts by itself.
+        name: What it is for.
+        created_by: Who made it.
+        created_at: When, in UTC, as events write it.
+        expires_at: When it ends.
+        revoked_at: When it was revoked; empty if it was not.
+    """
+
+    id: str
+    digest: str = field(repr=False)
+    actor: str
+    grants: Grants
+    is_service: bool
+    name: str
+    created_by: str
+    created_at: str
+    expires_at: str
+    revoked_at: str = ""
+
+    def status(self, now: str) -> TokenStatus:
+        """Return whether it may be used.
+
+        Args:
+            now: The time.
+        """
+        if self.revoked_at:
+            return TokenStatus.REVOKED
+        return TokenStatus.EXPIRED if self.expires_at <= now else TokenStatus.ACTIVE
+
+    def identity(self) -> Identity:
+        """Return who is recognized by it, as long as it may be used."""
+        return Identity(
+            self.actor,
+            self.grants,
+            self.is_service,
+            via=f"token {self.id}",
+            by_token=True,
+        )
+
+    def view(self, now: str) -> schema.Token:
+        """Return it as answers show it, without a secret.
+
+        Args:
+            now: The time.
+        """
+        return schema.Token(
+            id=self.id,
+            status=self.status(now).value,
+            name=self.name,
+            actor=self.actor,
+            kind="service" if self.is_service else "person",
+            grants={
+                role.value: tuple(sorted(own)) for role, own in self.grants.items()
+            },
+            created_by=self.created_by,
+            created_at=self.created_at,
+            expires_at=self.expires_at,
+            revoked_at=self.revoked_at or None,
+        )
+
+
+def _refuse_unprintable(what: str, text: str, *, at_least: int) -> None:
+    """Refuse what cannot be written into an event as it is.
+
+    Raises:
+        InputError: If it cannot.
+    """
+    is_plain = text.isprintable() and text == text.strip()
+    if not is_plain or not at_least <= len(text) <= _CHARACTERS_MAX:
+        raise InputError(
+            Problem(
+                Code.BAD_NAME,
+                f"the {what} has {at_least} to {_CHARACTERS_MAX} printable characters,"
+                " and no space at its ends",
+            )
+        )

@@ -1,0 +1,186 @@
+"""`modicum release record-past`: count what happened before."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
+from modicum.cli.output import note, once, print_json, reporting
+from modicum.cli.policy_changes import progress
+from modicum.cli.release_files import read_releases
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.api.local import Decision, Workspace
+    from modicum.api.local.submit import Submission
+
+#: So many releases are stored in one turn: others wait no longer than that.
+BATCH = 100
+#: Of so many rules over their limit it is told how, for one release.
+_OVER_SHOWN = 5
+#: So many of them are named at the end.
+_OVER_NAMED = 10
+
+
+def record_past(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="The releases, YAML or JSON; - for standard input.", metavar="FILE..."
+        ),
+    ],
+    policy: Policy = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it means; write nothing.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Explain every rule of every release.")
+    ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="Record releases that name no `periods` unasked."),
+    ] = False,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Count releases that happened before; they are never denied.
+
+    Each file holds one release, or a list of them. A mistake in one is said before
+    any counts.
+    """
+    from modicum.api.local.dry_run import on_trial
+    from modicum.cli.ledger_access import open_workspace
+
+    with reporting(as_json=as_json):
+        workspace = open_workspace(ledger, policy=policy, actor=actor)
+        submissions = _prepared(workspace, files)
+        ask = not (yes or dry_run)
+        _confirm(workspace, submissions, ask=ask, as_json=as_json)
+        target = on_trial(workspace) if dry_run else workspace
+        decisions = list(_recorded(target, submissions, as_json=as_json))
+        if as_json:
+            releases = [one.to_dict() for one in decisions]
+            print_json({"dry_run": dry_run, "releases": releases})
+            return
+        shared: list[tuple[str, str]] = []
+        for decision in decisions:
+            for line in _lines(decision, full=full, dry_run=dry_run):
+                print(printable(line))
+            if not full:
+                name = decision.release
+                shared.extend((name, line) for line in _remarks(decision))
+        for line in once(shared):
+            print(printable(line))
+        print(_summary(decisions, dry_run=dry_run))
+
+
+def _prepared(workspace: Workspace, files: Sequence[Path]) -> list[Submission]:
+    """Return all releases, read and priced; a mistake in one refuses all of them."""
+    from modicum.core.reader import Problems
+
+    found = Problems()
+    prepared: list[Submission] = []
+    for file in files:
+        with found.guard():
+            for node in read_releases(file):
+                with found.guard():
+                    prepared.append(workspace.prepare_past(node))
+    found.raise_any()
+    return prepared
+
+
+def _confirm(
+    workspace: Workspace, submissions: Sequence[Submission], *, ask: bool, as_json: bool
+) -> None:
+    """Warn of releases that name no `periods`, and ask whether they are meant so."""
+    from modicum.api.local.evaluation import every_period
+
+    known = workspace.state().releases if workspace.exists() else {}
+    new = [one for one in submissions if one.release.id not in known]
+    found = [every_period(one.release, one.compiled) for one in new]
+    bare = [one for one in found if one]
+    if not bare:
+        return
+    no, each = ("has no", "it") if len(bare) == 1 else ("have no", "each")
+    warning = (
+        f"{len(bare)} of {len(new)} release{'' if len(new) == 1 else 's'} {no}"
+        f" `periods`: {each} will be charged to {bare[0]}"
+    )
+    if ask and not (as_json or not sys.stdin.isatty()):
+        note(f"warning: {warning}")
+        typer.confirm("Record them all the same?", abort=True, err=True)
+    elif ask:
+        raise typer.BadParameter(
+            f"{warning}; name their `periods`, or say that you mean it",
+            param_hint="--yes",
+        )
+    else:
+        note(f"warning: {warning}")
+
+
+def _recorded(
+    workspace: Workspace, submissions: Sequence[Submission], *, as_json: bool
+) -> Iterator[Decision]:
+    """Record releases in batches, and yield what was decided about each."""
+    from modicum.core.errors import ModicumError
+
+    with progress("recording", as_json=as_json) as on_step:
+        for first in range(0, len(submissions), BATCH):
+            batch = submissions[first : first + BATCH]
+            for one in workspace.record_past_many(batch):
+                if isinstance(one, ModicumError):
+                    raise one
+                yield one
+            if on_step is not None:
+                on_step(first + len(batch), len(submissions))
+
+
+def _lines(decision: Decision, *, full: bool, dry_run: bool) -> Iterator[str]:
+    """Yield what is to be known of a release, and what it exceeds."""
+    first, *rest = decision.explain().splitlines()
+    recorded = f"{decision.release}: recorded"
+    if dry_run and first.startswith(recorded):
+        first = f"{decision.release}: would be recorded{first.removeprefix(recorded)}"
+    yield first
+    if full:
+        yield from rest
+        return
+    over = [line for line in rest if line.startswith("  OVER ")]
+    yield from over[:_OVER_SHOWN]
+    if len(over) > _OVER_SHOWN:
+        yield f"  and {len(over) - _OVER_SHOWN} more over their limit (--full)"
+
+
+def _remarks(decision: Decision) -> Iterator[str]:
+    """Yield why a release exceeds rules in every period, and what is assumed of it."""
+    from modicum.api.local.explanation.denial_text import cause_text
+
+    causes = map(cause_text, decision.verdict.losses)
+    yield from (cause for cause in dict.fromkeys(causes) if cause)
+    yield from (
+        f"note: {notice}"
+        for notice in decision.notices
+        if notice.startswith("assumed: ")
+    )
+
+
+def _summary(decisions: Sequence[Decision], *, dry_run: bool) -> str:
+    new = sum(not one.retry for one in decisions)
+    again = len(decisions) - new
+    over = sorted({rule for one in decisions for rule in one.over_limit})
+    verb = "would be recorded" if dry_run else "recorded"
+    told = [f"{new} release{'' if new == 1 else 's'} {verb}"]
+    told += [f"{again} stood already"] if again else []
+    if over:
+        more = len(over) - _OVER_NAMED
+        named = ", ".join(over[:_OVER_NAMED]) + (
+            f" and {more} more" if more > 0 else ""
+        )
+        told.append(f"over their limit {'then' if dry_run else 'now'}: {named}")
+    return "; ".join(told)

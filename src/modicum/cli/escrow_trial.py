@@ -1,0 +1,198 @@
+"""`modicum escrow try`: a task on made-up answers, before anybody is asked."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from modicum.cli.escrow_options import SandboxUid
+from modicum.cli.escrow_programs import (
+    Code,
+    Compares,
+    Scores,
+    Task,
+    Tier,
+    chosen_program,
+    columns_of,
+    tier_of,
+)
+from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
+from modicum.cli.output import note, print_json, reporting
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.api.local.escrow.synthetic_answers import MadeUp
+    from modicum.api.ports.escrow import Limits
+    from modicum.escrow.programs import Program
+    from modicum.query.query_file import QueryFile
+    from modicum.sandbox.trial import Tried
+
+_MADE_UP = (
+    "the answers are made up: a score says that the task runs, not how good it is"
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to those about the escrow."""
+    app.command("try")(try_task)
+
+
+def try_task(
+    queries: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Query files that nobody need have asked for.", metavar="QUERY..."
+        ),
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query", help="Instead of files, the contract of a query.", metavar="NAME"
+        ),
+    ] = None,
+    task: Task = None,
+    code: Code = None,
+    scores: Scores = None,
+    compares: Compares = False,
+    tier: Tier = None,
+    seconds: Annotated[
+        int,
+        typer.Option(
+            "--seconds", min=1, max=86_400, help="So long a run takes, in a sandbox."
+        ),
+    ] = 10,
+    memory: Annotated[
+        int,
+        typer.Option("--memory-mib", min=64, help="How much memory it may have."),
+    ] = 2048,
+    unheld: Annotated[
+        bool,
+        typer.Option(
+            "--no-sandbox",
+            help="Run it with your own rights, and show what it writes: only for what"
+            " you trust.",
+        ),
+    ] = False,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Other answers are made up for another one.")
+    ] = 1,
+    sandbox_uid: SandboxUid = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_json: Json = False,
+) -> None:
+    """Try a task on made-up answers, in the sandbox. No data is touched.
+
+    The answers come from what data sets declare, and from nothing else. Nobody is
+    asked, nothing is written to the ledger, and nothing is spent. Shown are the scores,
+    and the remarks that its owners will see.
+    """
+    from modicum.api.local.escrow.synthetic_answers import made_up
+    from modicum.api.ports.escrow import Limits
+
+    with reporting(as_json=as_json):
+        if unheld and tier is not None:
+            raise typer.BadParameter("without a sandbox, none", param_hint="--tier")
+        asked = _queries(queries or [], query, ledger)
+        columns = columns_of(asked)
+        program = chosen_program(task, code, scores, columns, compares=compares)
+        inside = None if unheld else tier_of(program, tier)
+        answers = made_up(asked, random.Random(seed))  # noqa: S311 - not noise
+        limits = Limits(float(seconds), memory * 2**20)
+        runs = _runs(program, answers, inside, limits, sandbox_uid)
+        if as_json:
+            print_json(_to_dict(program, answers, inside, runs))
+        else:
+            _print(program, answers, inside, runs)
+
+
+def _to_dict(
+    program: Program, answers: MadeUp, tier: str | None, runs: Mapping[str, Tried]
+) -> dict[str, object]:
+    from modicum.api.local.views.contracts import remarks_view
+    from modicum.escrow.inspection import inspected
+
+    inspection = inspected(program)
+    return {
+        "queries": {name: len(one.rows) for name, one in answers.exact.items()},
+        "sandbox": tier,
+        "runs": {
+            name: {"score": one.score, "remark": one.remark, "printed": one.printed}
+            for name, one in runs.items()
+        },
+        "catalogue": inspection.vetted or None,
+        "remarks": remarks_view(inspection),
+    }
+
+
+def _print(
+    program: Program, answers: MadeUp, tier: str | None, runs: Mapping[str, Tried]
+) -> None:
+    from modicum.escrow.inspection import inspected
+
+    for release, table in answers.exact.items():
+        rows = len(table.rows)
+        shown = f"{rows:,} made-up row{'' if rows == 1 else 's'}"
+        print(printable(f"answers to {release}: {shown}"))
+    for name, one in runs.items():
+        told = "no score" if one.score is None else f"score {one.score:g}"
+        why = f" ({one.remark})" if one.remark else ""
+        print(printable(f"on {name} answers: {told}{why}"))
+        for line in one.printed.splitlines():
+            print(printable(f"  | {line}"))
+    for line in str(inspected(program)).splitlines():
+        print(printable(line))
+    if tier is not None and any(one.score is None for one in runs.values()):
+        note("a sandbox does not tell why there is no score; --no-sandbox does")
+    note(_MADE_UP)
+
+
+def _queries(
+    files: list[Path], contract: str | None, ledger: str
+) -> Mapping[str, QueryFile]:
+    from modicum.api.local.escrow.synthetic_answers import (
+        queries_under,
+        queries_written,
+    )
+    from modicum.cli.ledger_access import open_workspace
+    from modicum.ops.escrow.inputs import read_text
+
+    if bool(files) == (contract is not None):
+        raise typer.BadParameter(
+            "name query files, or the contract of a query with --query",
+            param_hint="--query",
+        )
+    workspace = open_workspace(ledger)
+    if contract is not None:
+        return queries_under(workspace, contract)
+    return queries_written(workspace, [read_text(one) for one in files])
+
+
+def _runs(
+    program: Program,
+    answers: MadeUp,
+    tier: str | None,
+    limits: Limits,
+    uid: int | None,
+) -> Mapping[str, Tried]:
+    """Return what comes of it, on what stands for exact and for private answers."""
+    from modicum.ops.escrow.equipment import sandbox_of
+    from modicum.sandbox.trial import Tried, try_out
+
+    given: dict[str, Any] = {"exact": answers.exact}
+    if not program.compares:
+        given["private"] = answers.private
+    reference = answers.private if program.compares else None
+    if tier is None:
+        return {
+            name: try_out(program, tables, reference, seconds=limits.seconds)
+            for name, tables in given.items()
+        }
+    with sandbox_of(tier, uid).turn() as turn:
+        return {
+            name: Tried(turn.score(program, tables, reference, limits), "", "")
+            for name, tables in given.items()
+        }

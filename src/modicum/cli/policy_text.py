@@ -1,0 +1,286 @@
+"""What `modicum policy diff` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from modicum.accounting import Budget
+from modicum.accounting.budgets import (
+    ApproxBudget,
+    budget_text,
+    measure,
+    parameter,
+)
+from modicum.api.local.explanation.conflicts import Conflict
+from modicum.api.local.policies.what_if import Change, Replayed, WhatIf
+from modicum.cli.output import fitting
+from modicum.cli.policy_simulation_text import past_releases
+from modicum.core.errors import Problem
+from modicum.core.rationals import number_spelled
+from modicum.policy import CompiledPolicy
+from modicum.policy.changes.differences import Differences, RuleChange, Verdict
+from modicum.policy.rules import Stage
+
+#: How many names stand in one line, and how many lines under one heading.
+NAMES, LINES = 8, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What a new policy meets in a ledger.
+
+    Attributes:
+        what_if: The history under the new policy.
+        before: The rules that history exceeds under the old policy.
+        changed: The rules of the new policy that are new or may be tighter.
+    """
+
+    what_if: WhatIf
+    before: frozenset[str]
+    changed: frozenset[str]
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is in the way of the change, as mistakes.
+
+        A rule that was exceeded before and is no tighter now is no mistake of it.
+        """
+        note = "it is over its limit under the old policy, too"
+        return [
+            *self.what_if.problems,
+            *(
+                replace(problem, notes=(*problem.notes, note))
+                if conflict.rule.id in self.before
+                else problem
+                for conflict in self.what_if.conflicts
+                if conflict.rule.id not in self.before
+                or conflict.rule.id in self.changed
+                for problem in (conflict.problem,)
+            ),
+        ]
+
+
+_RULE_VERDICTS = (
+    Verdict.TIGHTER,
+    Verdict.LOOSER,
+    Verdict.CHANGED,
+    Verdict.NEW,
+    Verdict.REMOVED,
+)
+
+
+def print_diff(
+    found: Differences, met: Met | None, *, several_units: bool, whole: bool
+) -> None:
+    """Print the differences for people.
+
+    Args:
+        found: The differences.
+        met: What the new policy meets in a ledger, if there is one.
+        several_units: Whether the unit of a rule must be said.
+        whole: Whether to print every line and every name.
+    """
+    if found.same_document:
+        print("SAME     both policies say the same")
+    elif found.empty:
+        print(f"SAME     all {_rules(found.same_rules)}, and all that is declared")
+    else:
+        _print_changes(found, several_units=several_units, whole=whole)
+    if met is not None:
+        for line in _history_lines(met):
+            print(line)
+
+
+def _print_changes(found: Differences, *, several_units: bool, whole: bool) -> None:
+    for verdict in _RULE_VERDICTS:
+        changes = [change for change in found.rules if change.verdict is verdict]
+        lines = list(_rule_lines(changes, several_units=several_units, whole=whole))
+        _print_block(verdict.value.upper(), lines or ["none"], whole=whole)
+    beside = [
+        f"{one.subject} {one.text}{_aside(one.verdict)}" for one in found.declared
+    ]
+    if beside:
+        _print_block("BESIDE", beside, whole=whole)
+    _print_block("SAME", [_rules(found.same_rules)], whole=whole)
+    if not found.loosens:
+        print("nothing is loosened: what was denied before stays denied")
+
+
+def _rules(number: int) -> str:
+    return f"{number} rule{'' if number == 1 else 's'}"
+
+
+def _aside(verdict: Verdict) -> str:
+    match verdict:
+        case Verdict.TIGHTER | Verdict.LOOSER:
+            return f" ({verdict.value})"
+        case Verdict.CHANGED:
+            return " (may be looser)"
+        case _:
+            return ""
+
+
+def _print_block(title: str, lines: Sequence[str], *, whole: bool) -> None:
+    kept = lines[: fitting(len(lines), None if whole else LINES)]
+    for number, line in enumerate(kept):
+        print(f"{'' if number else title:<8} {line}")
+    if len(lines) > len(kept):
+        print(f"{'':<8} … {len(lines) - len(kept)} more lines (--all)")
+
+
+# --- rules ----------------------------------------------------------------------
+
+
+def _rule_lines(
+    changes: Iterable[RuleChange], *, several_units: bool, whole: bool
+) -> Iterator[str]:
+    """Yield a line for each group of rules that changed in the same way."""
+    groups: dict[tuple[object, ...], list[RuleChange]] = {}
+    for change in changes:
+        key = (
+            change.scope.partition(":")[0],
+            change.context,
+            change.stage,
+            change.unit,
+            change.old_budget,
+            change.new_budget,
+            change.predicate,
+            bool(change.covered_by),
+            change.across,
+        )
+        groups.setdefault(key, []).append(change)
+    names = {id(group): _names(group, whole=whole) for group in groups.values()}
+    width = min(max((len(name) for name in names.values()), default=0), 60)
+    for group in groups.values():
+        parts = [f"{names[id(group)]:<{width}}", _budget_change(group[0])]
+        if several_units:
+            parts.append(f"per {group[0].unit}")
+        parts += _remarks(group)
+        yield "  ".join(parts)
+
+
+def _names(group: Sequence[RuleChange], *, whole: bool) -> str:
+    scopes = [change.scope for change in group]
+    name, colon, first = scopes[0].partition(":")
+    if colon and len(scopes) > 1:
+        inner = [scope.partition(":")[2] for scope in scopes]
+        kept = inner[: fitting(len(inner), None if whole else NAMES)]
+        more = f", … {len(inner) - len(kept)} more" if len(kept) < len(inner) else ""
+        first = "{" + ",".join(kept) + more + "}"
+    suffix = "".join(f" @{setting}" for setting in group[0].context)
+    return name + colon + first + suffix
+
+
+def _budget_change(change: RuleChange) -> str:
+    old, new = change.old_budget, change.new_budget
+    if old is None or new is None:
+        return budget_text(old or new)  # type: ignore[arg-type]
+    was, now = parameter(old), parameter(new)
+    if measure(old) != measure(new) or _delta(old) != _delta(new) or was is None:
+        one, other = budget_text(old), budget_text(new)
+        return one if one == other else f"{one} -> {other}"
+    assert now is not None
+    name = measure(new).partition(",")[0]
+    if was == now:
+        return f"{name} {number_spelled(now)}"
+    return f"{name} {number_spelled(was)} -> {number_spelled(now)}"
+
+
+def _delta(budget: Budget) -> object:
+    return budget.delta if isinstance(budget, ApproxBudget) else None
+
+
+_ABOUT = {
+    Verdict.TIGHTER: "about more mechanisms",
+    Verdict.LOOSER: "about fewer mechanisms",
+    Verdict.CHANGED: "about other mechanisms",
+}
+
+
+def _remarks(group: Sequence[RuleChange]) -> Iterator[str]:
+    change = group[0]
+    if change.stage is Stage.RELEASE:
+        yield "each release alone"
+    if change.predicate in _ABOUT:
+        yield _ABOUT[change.predicate]
+    unchanged = change.old_budget == change.new_budget
+    if unchanged and change.budget not in (None, Verdict.SAME):
+        yield "under another filter"
+    if change.across:
+        yield f"compared across {', '.join(change.across)}"
+    covers = sorted({one.covered_by for one in group})
+    if covers[0]:
+        many = f" and {len(covers) - 1} more" if len(covers) > 1 else ""
+        yield f"(still covered by {covers[0]}{many})"
+
+
+# --- history --------------------------------------------------------------------
+
+
+def _history_lines(met: Met) -> Iterator[str]:
+    found = met.what_if
+    denied, allowed = found.of(Change.DENIED_NOW), found.of(Change.ALLOWED_NOW)
+    yield (
+        f"HISTORY  would have denied {len(denied)} of {len(found.replayed)}"
+        f" releases{_ids(denied)}"
+    )
+    if allowed:
+        yield f"         would have allowed {len(allowed)} denied ones{_ids(allowed)}"
+    for one in found.assumptions:
+        yield (
+            f"         {one.kind} `{one.subject}` {one.taken}"
+            f" ({past_releases(one.releases)})"
+        )
+    for remark in found.remarks:
+        yield f"         {remark}"
+    lines = [one.message for one in found.problems]
+    for conflict in found.conflicts:
+        also = ", as before" if conflict.rule.id in met.before else ""
+        lines.append(f"{conflict_line(conflict)}{also}")
+    for number, line in enumerate(lines):
+        yield f"{'' if number else 'CONFLICT':<8} {line}"
+
+
+def conflict_line(conflict: Conflict) -> str:
+    """Return a conflict in one line."""
+    from modicum.api.local.explanation.denial_text import amount_text
+    from modicum.ledger.decision.amounts import amounts
+
+    found = amounts(conflict.loss)
+    return (
+        f"{conflict.rule.id} is already at {found.measure}"
+        f" {amount_text(found.together, found.scale)}, more than"
+        f" {amount_text(found.limit, found.scale)}"
+    )
+
+
+def _ids(replayed: Sequence[Replayed]) -> str:
+    ids = [one.attempt.release.id for one in replayed]
+    kept = ids[: fitting(len(ids), NAMES)]
+    more = f" … {len(ids) - len(kept)} more" if len(kept) < len(ids) else ""
+    return (": " + " ".join(kept) + more) if ids else ""
+
+
+# --- JSON -----------------------------------------------------------------------
+
+
+def diff_to_dict(
+    old: CompiledPolicy,
+    new: CompiledPolicy,
+    found: Differences,
+    met: Met | None,
+) -> dict[str, object]:
+    """Return the documented JSON form (docs/reference/json.md)."""
+    from msgspec.structs import asdict
+
+    from modicum.api.local.views.differences import differences_view
+    from modicum.api.local.views.policy_changes import what_if_view
+    from modicum.api.local.views.problems import problems_view
+
+    return {
+        **asdict(differences_view(old, new, found)),
+        "history": None if met is None else what_if_view(met.what_if),
+        "exceeded_before": sorted(met.before) if met else [],
+        "problems": problems_view(met.problems) if met else [],
+    }

@@ -1,0 +1,121 @@
+"""Audits of a ledger that a server keeps: bundles that are verified here."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from modicum.api import operations
+from modicum.client.jobs import Job
+from modicum.client.retry_connection import ATTEMPTS_MAX, Connection, Request
+from modicum.core.errors import UnavailableError
+from modicum.storage.proofs.bundles import open_bundle, verify_bundle
+from modicum.storage.proofs.verification import Trust, Verified, load_trust
+from modicum.system.new_files import write_whole
+
+_ZIP: Final = "application/zip"
+#: A bundle is copied in pieces of so many bytes.
+_PIECE: Final = 2**18
+
+
+class RemoteAudits:
+    """What people do who audit a ledger that a server keeps.
+
+    Args:
+        connection: The server.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def export(
+        self,
+        path: str | Path,
+        *,
+        public_keys: Sequence[Path] = (),
+        claims: Sequence[Path] = (),
+    ) -> Verified:
+        """Fetch an audit bundle of the ledger as it is, verify it, and keep it.
+
+        All of it is checked here, as `modicum audit verify` does; the server is
+        believed in nothing. A bundle that does not hold is not kept.
+
+        Args:
+            path: Where it goes.
+            public_keys: Files of the public keys that are trusted, in PEM.
+            claims: Files of checkpoints and receipts that are held.
+
+        Returns:
+            What it is worth: `entries`, `head` and more in its `report`.
+
+        Raises:
+            AccessError: If whoever asks may not export audits.
+            InputError: If a key or a claim is none.
+            UnavailableError: If the server gives no answer.
+            UsageError: If the file cannot be written.
+            VerificationError: At the first contradiction.
+        """
+        trust = load_trust(public_keys, claims)
+        with tempfile.TemporaryDirectory(prefix="modicum-bundle-") as folder:
+            draft = Path(folder) / "audit.bundle"
+            self._fetch(draft)
+            found = verified(draft, trust)
+            with draft.open("rb") as file:
+                write_whole(path, _pieces(file))
+        return found
+
+    def begin_verification(self, *, noted_hash: str = "") -> Job:
+        """Begin to let the server check all of its ledger.
+
+        Args:
+            noted_hash: A hash that was noted elsewhere; empty for none.
+
+        Returns:
+            A job; `wait()` returns what it found, as `modicum ledger verify --json`.
+
+        Raises:
+            AccessError: If whoever asks may not read the ledger.
+            UnavailableError: If too many jobs are under way.
+        """
+        request = Request(operations.VERIFY_LEDGER, query={"head": noted_hash})
+        return Job(self._connection, self._connection.ask(request))
+
+    def _fetch(self, path: Path) -> None:
+        """Write a bundle as it comes; if the connection breaks, from the beginning."""
+        for left in reversed(range(ATTEMPTS_MAX)):
+            try:
+                with (
+                    path.open("wb") as file,
+                    self._connection.pieces(
+                        Request(operations.BUNDLE, accept=_ZIP)
+                    ) as pieces,
+                ):
+                    for piece in pieces:
+                        file.write(piece)
+            except UnavailableError:
+                if not left:
+                    raise
+            else:
+                return
+
+
+def verified(path: Path, trust: Trust) -> Verified:
+    """Return what a bundle is worth, after checking all of it.
+
+    Args:
+        path: The bundle.
+        trust: What the one who checks brings along.
+
+    Raises:
+        InputError: If it is no bundle.
+        VerificationError: At the first contradiction.
+    """
+    with open_bundle(path) as bundle:
+        return verify_bundle(bundle, trust, path=path)
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    while piece := file.read(_PIECE):
+        yield piece

@@ -1,0 +1,23 @@
+"""What those who govern over HTTP work on: a ledger that a server keeps."""
+
+from __future__ import annotations
+
+from modicum.api.local.governance.governing import Governance
+from modicum.client.view import RemoteView
+
+
+class RemoteOffice:
+    """What somebody may do who governs; who that is, the token says.
+
+    Args:
+        view: The ledger.
+    """
+
+    def __init__(self, view: RemoteView) -> None:
+        self._view = view
+        self._connection = view.connection
+
+    @property
+    def _by_log(self) -> Governance:
+        """The same verbs on the log, to look only; for those who may read it."""
+        return Governance(self._view.looking, self._view.actor)

@@ -1,0 +1,412 @@
+"""What people do in the escrow of a server: the same verbs, over HTTP.
+
+Rows are sent when a data set is registered, and never come back. Programs run on the
+server, in its sandboxes.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from modicum.api import operations
+from modicum.api.local.escrow.actions import Shown
+from modicum.api.local.escrow.approvals import SaidToContract, SaidToData
+from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.escrow.disclosure import LetGo
+from modicum.api.local.escrow.execution import Ran
+from modicum.api.local.governance.governance import reason_text
+from modicum.api.schema.escrow import Consents, ContractVoteReceipt
+from modicum.client.decision import decision_of
+from modicum.client.decoding import (
+    consents_of,
+    data_of,
+    flow_of,
+    let_go_of,
+    program_of,
+    said_to_data_of,
+    version_of,
+)
+from modicum.client.escrow_proposals import RemoteAsking
+from modicum.client.jobs import Job
+from modicum.client.problems import not_understood
+from modicum.client.releases import named
+from modicum.client.request_encoding import Sent, sent
+from modicum.client.retry_connection import Request
+from modicum.client.told import decoded
+from modicum.client.votes import Key, signature_form, signed_again, signer_of
+from modicum.core.errors import Code, Problem, StaleError
+from modicum.ledger.log.approval_statement import Signer
+from modicum.ledger.log.contracts import Version
+from modicum.ledger.log.events import ApprovalGiven
+from modicum.ledger.state.datasets import OWNER, DataSet
+from modicum.ledger.state.datasets import version_of as version_in
+from modicum.ledger.state.flow import Flow
+
+
+class RemoteEscrow(RemoteAsking):
+    """What somebody does in the escrow of a server. The token says who they are."""
+
+    # --- data ---
+
+    def register(
+        self, name: str, content: bytes, declared: Declared, owned: Owned | None = None
+    ) -> Version:
+        """Put a version of a data set into the vault, and register it.
+
+        Args:
+            name: What it is called: the name of its table.
+            content: Its rows.
+            declared: What its table is, and how its rows are written.
+            owned: Whose it is, for its first version; None for a later one.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If they do not own it, or it is owned otherwise.
+            InputError: If the file does not declare it, or it is new and nobody owns
+                it; or it is larger than the server takes.
+            UnavailableError: If it cannot be stored, or the server gives no answer.
+            UsageError: If the server has no escrow.
+        """
+        form: dict[str, object] = {
+            "table": declared.table,
+            "media": declared.media,
+            "rows": base64.b64encode(content).decode("ascii"),
+        }
+        if owned is not None:
+            form |= {
+                "owners": {who: list(keys) for who, keys in owned.owners.items()},
+                "quorum": owned.quorum,
+                "contracts": owned.contracts_max,
+                "bits": owned.bits_max,
+            }
+        request = Request(
+            operations.REGISTER_DATA,
+            {"name": name},
+            sent=Sent(msgspec.json.encode(form)),
+            step=f"registered a version of `{name}`",
+        )
+        return version_of(self._connection.ask(request))
+
+    def shred(self, version: Version, *, reason: str) -> None:
+        """Destroy a version, and whatever was computed of it and is withheld.
+
+        If it fails, shred it again.
+
+        Args:
+            version: The version.
+            reason: Why, for the record; 1 to 2000 characters.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If they do not own it.
+            InputError: If there is none, or no reason.
+            UnavailableError: If a key cannot be destroyed, or the server gives no
+                answer.
+            UsageError: If the server has no escrow.
+        """
+        ids: dict[str, str | int] = {"name": version.id, "n": version.number}
+        self._connection.ask(
+            Request(operations.SHRED_DATA, ids, sent=sent({"reason": reason}))
+        )
+
+    def data(self) -> Mapping[str, DataSet]:
+        """Return the data sets that one may ask about, by name. Writes nothing.
+
+        Raises:
+            AccessError: If whoever asks may know of none.
+        """
+        return data_of(self._connection.ask(Request(operations.DATA_SETS)))
+
+    # --- looking ---
+
+    def contracts(self) -> tuple[Flow, ...]:
+        """Return the contracts that one may see, oldest first. Writes nothing.
+
+        Raises:
+            AccessError: If whoever asks may see none.
+        """
+        request = Request(operations.CONTRACTS, query={"recorded": True})
+        told = decoded(dict[str, list[dict[str, Any]]], self._connection.ask(request))
+        return tuple(map(flow_of, told.get("contracts", ())))
+
+    def show(self, name: str) -> Shown:
+        """Return a contract as people look at it. Writes nothing.
+
+        Args:
+            name: What it is called.
+
+        Raises:
+            InputError: If there is none, as far as one may know.
+        """
+        told = self._one(name)
+        consents = consents_of(decoded(Consents, told.get("consent")))
+        return Shown(flow_of(told), consents, program_of(told.get("program")))
+
+    # --- agreeing ---
+
+    def approve(
+        self,
+        name: str,
+        *,
+        reason: str,
+        head: str | None = None,
+        content: str | None = None,
+        key: Key | None = None,
+    ) -> SaidToContract:
+        """Agree to a contract, as an owner of its data.
+
+        Args:
+            name: What it is called.
+            reason: Why, for the record; 1 to 2000 characters.
+            head: The hash of the last entry that one has looked at, or at least its
+                first 12 characters; None for whichever is last.
+            content: The digest of the contract that one has looked at; None for
+                whichever it has.
+            key: What signs it, here: a key, or its file; None for nobody.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ApprovalError: If it is not signed as their data set asks.
+            ConflictError: If they own none of its data, or it is over.
+            InputError: If there is no such contract, or no reason.
+            StaleError: If something came in since `head`, or it has other contents.
+            UnavailableError: If the server gives no answer. Say the same again.
+        """
+        word = _Word(name, True, reason, head, signer_of(key))  # noqa: FBT003
+        return self._say(word, content)
+
+    def reject(
+        self,
+        name: str,
+        *,
+        reason: str,
+        content: str | None = None,
+        key: Key | None = None,
+    ) -> SaidToContract:
+        """Refuse a contract, or take an agreement back. It blocks until taken back.
+
+        Args:
+            name: What it is called.
+            reason: As for `approve`.
+            content: As for `approve`.
+            key: As for `approve`; a refusal counts without, too.
+
+        Raises:
+            AccessError: As for `approve`.
+            ConflictError: If they own none of its data.
+            InputError: As for `approve`.
+            StaleError: If it has other contents.
+            UnavailableError: As for `approve`.
+        """
+        word = _Word(name, False, reason, None, signer_of(key))  # noqa: FBT003
+        return self._say(word, content)
+
+    def approve_data(
+        self,
+        version: Version,
+        *,
+        reason: str,
+        head: str | None = None,
+        content: str | None = None,
+        key: Key | None = None,
+    ) -> SaidToData:
+        """Agree to a version that replaces the rows of a data set, as an owner.
+
+        Args:
+            version: The version.
+            reason: As for `approve`.
+            head: As for `approve`.
+            content: The digest of the version that one has looked at; None for
+                whichever it has.
+            key: As for `approve`.
+
+        Raises:
+            AccessError: As for `approve`.
+            ApprovalError: If it is not signed as the data set asks.
+            ConflictError: If they do not own it, or it does not wait for its owners.
+            InputError: If there is no such version, or no reason.
+            StaleError: As for `approve`.
+            UnavailableError: As for `approve`.
+        """
+        word = _Word(version.id, True, reason, head, signer_of(key))  # noqa: FBT003
+        return self._say_to_data(word, version, content)
+
+    def reject_data(
+        self,
+        version: Version,
+        *,
+        reason: str,
+        content: str | None = None,
+        key: Key | None = None,
+    ) -> SaidToData:
+        """Refuse a version that waits. It blocks until taken back.
+
+        Args:
+            version: The version.
+            reason: As for `approve`.
+            content: As for `approve_data`.
+            key: As for `reject`.
+
+        Raises:
+            AccessError: As for `approve`.
+            ConflictError: If they do not own it, or it does not wait for its owners.
+            InputError: As for `approve_data`.
+            StaleError: If it has other contents.
+            UnavailableError: As for `approve`.
+        """
+        word = _Word(version.id, False, reason, None, signer_of(key))  # noqa: FBT003
+        return self._say_to_data(word, version, content)
+
+    # --- flowing ---
+
+    def run(self, name: str) -> Ran:
+        """Run what a contract permits, and wait for it; what it computes is withheld.
+
+        Args:
+            name: What the contract is called.
+
+        Raises:
+            AccessError: If whoever asks takes no part in it.
+            ApprovalError: If people must agree to a release first.
+            ConflictError: If the contract does not permit it now.
+            InputError: If there is none, or it lets something go.
+            StaleError: If its queries were priced under another policy.
+            UnavailableError: If its sandbox is not there, and nothing ran; or it ended
+                without results, and the use is counted; or the server gives no answer:
+                look at `show` then, before it is run again.
+            UsageError: If the server has no escrow.
+        """
+        request = Request(
+            operations.RUN_CONTRACT,
+            named(name, "name"),
+            step=f"run the contract `{name}`",
+            repeats=False,
+        )
+        found = Job(self._connection, self._connection.ask(request)).wait()
+        if not isinstance(found, dict) or "denied" not in found:
+            raise not_understood("its run has no result").alone()
+        denied = found["denied"]
+        if denied is None:
+            return Ran()
+        return Ran(decision_of(denied, self._connection, None))
+
+    def receive(self, name: str) -> LetGo:
+        """Return what a contract lets go, to one of its recipients: whoever asks.
+
+        Args:
+            name: What the contract is called.
+
+        Raises:
+            AccessError: If whoever asks takes no part in it.
+            ConflictError: If the contract does not permit it now.
+            InputError: If there is none.
+            UnavailableError: If it cannot be read; nothing went out then. Or the
+                server gives no answer: it counts as received then.
+            UsageError: If the server has no escrow.
+            VerificationError: If it is not what was withheld.
+        """
+        step = f"given out what `{name}` lets go"
+        request = Request(
+            operations.RECEIVE, named(name, "name"), step=step, repeats=False
+        )
+        return let_go_of(self._connection.ask(request))
+
+    # --- inside ---
+
+    def _say(self, word: _Word, content: str | None) -> SaidToContract:
+        flow = flow_of(self._one(word.name))
+        digest = flow.contract.digest
+        where = Request(operations.APPROVE_CONTRACT, named(word.name, "name"))
+        about = _About("contract", f"the contract `{word.name}`", where, digest)
+        one = decoded(ContractVoteReceipt, self._told(word, about, content))
+        if (one.digest, one.approves) != (digest, word.approves):
+            raise not_understood("it tells of something else than was said").alone()
+        consents = consents_of(one.consent)
+        key = one.key or ""
+        return SaidToContract(
+            flow, one.by, one.approves, consents, one.entry, one.repeated, key
+        )
+
+    def _say_to_data(
+        self, word: _Word, version: Version, content: str | None
+    ) -> SaidToData:
+        digest = version_in(self.data(), version).content(version)
+        called = f"version {version.number} of `{version.id}`"
+        ids: dict[str, str | int] = {"name": version.id, "n": version.number}
+        where = Request(operations.APPROVE_DATA, ids)
+        about = _About("data", called, where, digest)
+        said = said_to_data_of(self._told(word, about, content))
+        if (said.version, said.content, said.approves) != (
+            version,
+            digest,
+            word.approves,
+        ):
+            raise not_understood("it tells of something else than was said").alone()
+        return said
+
+    def _told(
+        self, word: _Word, about: _About, content: str | None
+    ) -> Mapping[str, Any]:
+        if content not in {None, about.digest}:
+            raise StaleError(
+                Problem(
+                    Code.REVIEW_AGAIN,
+                    f"{about.called} has other contents than those that were reviewed",
+                    notes=("nothing was written",),
+                    help="look at it again",
+                )
+            )
+        return signed_again(
+            lambda: self._connection.ask(self._spoken(word, about)),
+            often=word.signer is not None and word.head is None,
+        )
+
+    def _spoken(self, word: _Word, about: _About) -> Request[Any]:
+        form: dict[str, object] = {"approves": word.approves, "reason": word.reason}
+        if word.signer is not None:
+            body = ApprovalGiven(
+                about.subject,
+                word.name,
+                about.digest,
+                word.approves,
+                (OWNER,),
+                reason_text(word.reason, "approving or rejecting"),
+                head=word.head or "",
+            )
+            form |= signature_form(self._view, body, word.signer)
+        elif word.head is not None:
+            form["head"] = word.head.strip().lower()
+        verb = "approved" if word.approves else "rejected"
+        return Request(
+            about.where.operation,
+            about.where.ids,
+            sent=sent(form),
+            step=f"{verb} {about.called}",
+            if_match=about.digest,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """What somebody says to a contract, or to a version of their data."""
+
+    name: str
+    approves: bool
+    reason: str
+    head: str | None
+    signer: Signer | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What somebody speaks about."""
+
+    subject: Literal["contract", "data"]
+    called: str
+    where: Request[Any]
+    digest: str

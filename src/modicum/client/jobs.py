@@ -1,0 +1,211 @@
+"""What a server does that takes long: watched, waited for, given up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic, sleep
+from typing import Any, Final
+
+import msgspec
+
+from modicum.api import operations
+from modicum.api.operations import Operation
+from modicum.api.schema.job import JobItem
+from modicum.client.problems import mistake_of, not_understood
+from modicum.client.retry_connection import Connection, Request
+from modicum.client.told import decoded
+from modicum.core.errors import (
+    Code,
+    InputError,
+    ModicumError,
+    Problem,
+    UnavailableError,
+    UsageError,
+)
+
+#: How often a job is looked at: soon at first, then more seldom.
+WAIT_SECONDS: Final = 0.05
+WAIT_SECONDS_MAX: Final = 1.0
+#: A job is known to one process of the server: so many connections are tried.
+_PROCESSES_MAX: Final = 64
+
+_OVER: Final = frozenset({"done", "failed", "cancelled"})
+
+
+class Job:
+    """A job of whoever asks.
+
+    Args:
+        connection: The server.
+        told: What it said of the job.
+    """
+
+    def __init__(self, connection: Connection, told: object) -> None:
+        self._connection = connection
+        #: How far it was when the server was last asked.
+        self.standing = decoded(JobItem, told)
+
+    def __repr__(self) -> str:
+        one = self.standing
+        return f"<Job {one.job} {one.kind}: {one.state}, {one.progress:.0%}>"
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.standing.job
+
+    def refresh(self) -> JobItem:
+        """Ask how far it is, and return that.
+
+        Raises:
+            InputError: If the server has no such job any more.
+        """
+        self._look(operations.JOB)
+        return self.standing
+
+    def wait(
+        self,
+        on_progress: Callable[[float], None] | None = None,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> Any:
+        """Return what the job found, once it is done: plain data.
+
+        Args:
+            on_progress: Called with how far it is, from 0 to 1, whenever it is looked
+                at.
+            timeout_seconds: How long it is waited for; None for however long. The job
+                goes on.
+
+        Raises:
+            ModicumError: Why it failed, as the server says.
+            InputError: If the server has no such job any more.
+            UnavailableError: If it is not over in time.
+            UsageError: If it was given up.
+        """
+        ends = None if timeout_seconds is None else monotonic() + timeout_seconds
+        wait = WAIT_SECONDS
+        while True:
+            told = self._look(operations.JOB)
+            if on_progress is not None:
+                on_progress(self.standing.progress)
+            if self.standing.state in _OVER:
+                return self._found(told)
+            if ends is not None and monotonic() + wait > ends:
+                raise self._too_long()
+            sleep(wait)
+            wait = min(wait * 1.5, WAIT_SECONDS_MAX)
+
+    def cancel(self) -> JobItem:
+        """Give it up, and return how it stands; what is over stays as it is.
+
+        Raises:
+            InputError: If the server has no such job any more.
+        """
+        self._look(operations.CANCEL_JOB)
+        return self.standing
+
+    def _look(self, operation: Operation[Any]) -> dict[str, Any]:
+        told = self._asked(operation)
+        self.standing = decoded(JobItem, told)
+        return dict(told)
+
+    def _asked(self, operation: Operation[Any]) -> Any:
+        for left in reversed(range(_PROCESSES_MAX)):
+            # Another connection may lead to the process that knows the job.
+            is_last = left + 1 < _PROCESSES_MAX
+            try:
+                return self._connection.ask(
+                    Request(operation, {"job": self.id}, is_last=is_last)
+                )
+            except InputError as error:
+                if error.code is not Code.JOB_ELSEWHERE or not left:
+                    raise
+        return None  # pragma: no cover - the last attempt raises or returns
+
+    def _found(self, told: dict[str, Any]) -> Any:
+        match self.standing.state:
+            case "done":
+                return told.get("result")
+            case "cancelled":
+                raise UsageError(
+                    Problem(
+                        Code.NOT_FOUND,
+                        f"the job {self.id} was given up",
+                        help="begin it again",
+                    )
+                )
+            case _:
+                problem = msgspec.json.encode(told.get("problem"))
+                raise mistake_of(200, problem).alone()
+
+    def _too_long(self) -> UnavailableError:
+        return UnavailableError(
+            Problem(
+                Code.LEDGER_BUSY,
+                f"the job {self.id} is not over yet",
+                notes=(f"it is {self.standing.state}, and goes on",),
+                help="wait longer, or give it up:  job.cancel()",
+            )
+        )
+
+
+class RemoteJobs:
+    """The jobs of whoever asks.
+
+    Args:
+        connection: The server.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list(self) -> tuple[Job, ...]:
+        """Return the jobs that the process knows which answers, oldest first.
+
+        A server of several processes keeps jobs in each.
+        """
+        told = self._connection.ask(Request(operations.JOBS))
+        if not isinstance(told, dict) or not isinstance(told.get("jobs"), list):
+            raise not_understood("it tells no jobs")
+        return tuple(Job(self._connection, one) for one in told["jobs"])
+
+    def one(self, identifier: str) -> Job:
+        """Return a job.
+
+        Args:
+            identifier: Its id.
+
+        Raises:
+            InputError: If the server has no such job, or it is somebody else's.
+        """
+        job = Job(self._connection, _begun(identifier))
+        job.refresh()
+        return job
+
+
+def _begun(identifier: str) -> dict[str, object]:
+    return {
+        "job": identifier,
+        "kind": "",
+        "state": "queued",
+        "progress": 0.0,
+        "begun_at": "",
+        "ended_at": None,
+    }
+
+
+@contextmanager
+def given_up_on_the_way_out(job: Job) -> Iterator[Job]:
+    """Give a job up if its block is left by an exception: nobody waits any more.
+
+    Args:
+        job: The job.
+    """
+    try:
+        yield job
+    except BaseException:
+        with suppress(ModicumError):
+            job.cancel()
+        raise

@@ -1,0 +1,87 @@
+"""Releases that are read and priced here, and decided by a server."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from modicum.api.local.evaluation import Description
+from modicum.api.local.submit import Submission, prepared, prepared_past
+from modicum.client.elsewhere import not_from_here
+from modicum.client.request_encoding import Sent, sent
+from modicum.policy import CompiledPolicy
+
+
+class RemoteSubmission(Submission, frozen=True):
+    """A release that was read and priced, as it is sent to be decided.
+
+    The server prices it once more: what this one says is what it will find.
+
+    Attributes:
+        sent: What is sent.
+        is_past: Whether it happened before, so that it is counted and not decided.
+    """
+
+    sent: Sent = Sent(b"")
+    is_past: bool = False
+
+    @classmethod
+    def made(
+        cls,
+        release: Description,
+        compiled: CompiledPolicy,
+        *,
+        post: bool,
+        reserve_seconds: int,
+    ) -> Self:
+        """Return a release to be decided.
+
+        Args:
+            release: The release.
+            compiled: The active policy.
+            post: As for `submit`.
+            reserve_seconds: As for `submit`.
+
+        Raises:
+            InputError: If the release is malformed.
+        """
+        one = prepared(release, compiled, post=post, reserve_seconds=reserve_seconds)
+        return cls._of(one, release, is_past=False)
+
+    @classmethod
+    def made_past(cls, release: Description, compiled: CompiledPolicy) -> Self:
+        """Return a release to be counted.
+
+        Args:
+            release: The release.
+            compiled: The active policy.
+
+        Raises:
+            InputError: If the release is malformed.
+        """
+        return cls._of(prepared_past(release, compiled), release, is_past=True)
+
+    @classmethod
+    def of(cls, one: Submission, *, is_past: bool = False) -> Self:
+        """Return a submission that was prepared for this.
+
+        Args:
+            one: The submission.
+            is_past: Whether it is to be counted, and not decided.
+
+        Raises:
+            UsageError: If it was prepared for another ledger, or for something else.
+        """
+        if not isinstance(one, cls) or one.is_past is not is_past:
+            verb = "prepare_past" if is_past else "prepare"
+            raise not_from_here(
+                "a release that was prepared elsewhere", f"prepare it by  ws.{verb}(…)"
+            )
+        return one
+
+    @classmethod
+    def _of(cls, one: Submission, release: Description, *, is_past: bool) -> Self:
+        return cls(
+            **{name: getattr(one, name) for name in Submission.__struct_fields__},
+            sent=sent(release),
+            is_past=is_past,
+        )

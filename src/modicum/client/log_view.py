@@ -1,0 +1,151 @@
+"""The log of a server, followed here: no other word of the server is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.schema.ledger import Head
+from modicum.client.elsewhere import not_from_here
+from modicum.client.log import RemoteLog
+from modicum.client.session import Asking
+from modicum.ledger import AuditReport, Record, State
+from modicum.system.clock import SystemClock
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """A ledger that is only looked at, for verbs that would take its turn, too.
+
+    Attributes:
+        view: The ledger.
+    """
+
+    view: LedgerView
+
+    def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
+        """Refuse: what is added to the ledger, the server adds.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise not_from_here("a turn of the ledger", "take the step that you mean")
+
+    def look(self, *, deciding: bool = False) -> tuple[Book, Reader, str]:
+        """Return the book, what reads its log, and the time.
+
+        Args:
+            deciding: Whether balances will be asked for.
+        """
+        return self.view.look(deciding=deciding)
+
+
+class LogView(Asking):
+    """The log of a ledger that a server keeps, for those who may read it.
+
+    It is fetched once and kept as long as this object lives, and followed from there;
+    one thread at a time may ask for it.
+    """
+
+    def head(self) -> Head:
+        """Return how far the ledger goes. Writes nothing."""
+        return self._log.head()
+
+    def exists(self) -> bool:
+        """Return whether there is a ledger. Writes nothing."""
+        return self._log.exists()
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number, or None if there is none. Writes nothing.
+
+        Args:
+            seq: The number.
+
+        Raises:
+            AccessError: If whoever asks may not read the ledger.
+        """
+        return self._log.record(seq)
+
+    def records(self) -> Iterable[Record]:
+        """Return the stored records, oldest first, unchecked. Writes nothing.
+
+        Raises:
+            AccessError: If whoever asks may not read the ledger.
+        """
+        return self._log.read(0)
+
+    def state(self) -> State:
+        """Return the state at the head of the log, folded here. Writes nothing.
+
+        Raises:
+            AccessError: If whoever asks may not read the ledger.
+            VerificationError: If the log contradicts itself.
+        """
+        return self.followed.state()
+
+    def verify(
+        self,
+        on_entry: Callable[[int], None] | None = None,
+        *,
+        noted_hash: str | None = None,
+    ) -> AuditReport:
+        """Read the log from the beginning and check all of it, here. Writes nothing.
+
+        Args:
+            on_entry: Called with the number of each entry that was checked.
+            noted_hash: A hash that was noted elsewhere; the report tells where it
+                stands.
+
+        Raises:
+            AccessError: If whoever asks may not read the ledger.
+            VerificationError: At the first contradiction.
+        """
+        return self.followed.verify(on_entry, noted_hash=noted_hash)
+
+    def as_of(self, point: int | str) -> LedgerView:
+        """Return the ledger as it was, to be asked as it is. Writes nothing.
+
+        It is worked out here, from the log, and says all that a local one does.
+
+        Args:
+            point: The number of an entry; or a time in UTC such as `2026-05-01`, whose
+                end is meant, `2026-05-01T12:00Z`, or as entries write it.
+
+        Raises:
+            AccessError: If whoever asks may not read the ledger.
+            UsageError: If the ledger was not there yet, or the point is yet to come.
+        """
+        return self.followed.as_of(point)
+
+    def look(self, *, deciding: bool = False) -> tuple[Book, Reader, str]:
+        """Return the book of the ledger, what reads its log, and the time.
+
+        Args:
+            deciding: Whether balances will be asked for.
+
+        Raises:
+            AccessError: If whoever asks may not read the ledger.
+        """
+        return self.followed.look(deciding=deciding)
+
+    # --- for verbs that go by the log ---
+
+    @cached_property
+    def followed(self) -> LedgerView:
+        """The ledger, followed here by its log; for those who may read it."""
+        return LedgerView(self._log, SystemClock())
+
+    @property
+    def looking(self) -> Looking:
+        """The same, for verbs of a workspace that write nothing."""
+        return Looking(self.followed)
+
+    @property
+    def _log(self) -> RemoteLog:
+        return RemoteLog(self._connection)

@@ -1,0 +1,281 @@
+"""Rounds of a ledger that a server keeps: opened, planned, and plans committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from modicum.api import operations
+from modicum.api.local.plans.actions import Rounds, plan_named
+from modicum.api.local.plans.commit import Committed
+from modicum.api.local.plans.plan import Plan, read_plan
+from modicum.api.local.plans.remainder import Remainder
+from modicum.api.local.plans.requests import Request as Asked
+from modicum.api.local.plans.rounds import Round, Turn, must_be_open
+from modicum.api.local.plans.solution import SOLVER, refuse_unknown_solver
+from modicum.api.local.submit import RESERVATION_SECONDS, refuse_odd_length
+from modicum.api.schema.plan import OpenedRound
+from modicum.client.elsewhere import not_from_here
+from modicum.client.jobs import Job, given_up_on_the_way_out
+from modicum.client.problems import not_understood
+from modicum.client.request_encoding import Sent, sent
+from modicum.client.retry_connection import Request
+from modicum.client.told import decoded
+from modicum.client.view import RemoteView
+from modicum.core.document import Entries, Items, Kind, Node, Scalar
+from modicum.core.rationals import number_text
+from modicum.ledger.decision.unlocked_shares import MILLION
+from modicum.ledger.log.events import PlanCommitted
+from modicum.planner.allocation.engine import EngineOf
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.ledger_round.cancellation import OnStep, nobody
+from modicum.policy import CompiledPolicy
+from modicum.release.utility import UTILITY, UTILITY_USUAL, stated_utility
+from modicum.system.clock import SystemClock
+
+
+class RemoteRounds:
+    """What people do who plan rounds; what is opened or committed stays in the log.
+
+    Args:
+        view: The ledger.
+    """
+
+    def __init__(self, view: RemoteView) -> None:
+        self._view = view
+        self._connection = view.connection
+
+    def open(
+        self, identifier: str = "", *, unlocked: Mapping[str, Fraction] | None = None
+    ) -> Round:
+        """Open the next round: budgets are unlocked, and user groups take turns.
+
+        Args:
+            identifier: What it is called; by default `round-` and its number.
+            unlocked: By privacy unit, what part of every budget may be used from here
+                on; it never falls.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If the id is taken, or a share falls.
+            InputError: If a unit is not known, or a share is none.
+            UnavailableError: If the server gives no answer. Look at `present()` before
+                another round is opened.
+        """
+        form: dict[str, object] = {"round": identifier} if identifier else {}
+        if unlocked:
+            form["unlocked"] = {unit: _share(one) for unit, one in unlocked.items()}
+        request = Request(
+            operations.OPEN_ROUND, sent=sent(form), step="opened the round"
+        )
+        return self._round(self._connection.call(request))
+
+    def present(self) -> Round | None:
+        """Return the round that is open; None before the first. Writes nothing.
+
+        Raises:
+            AccessError: If whoever asks may not.
+        """
+        for one in self._connection.call(Request(operations.ROUNDS)).rounds:
+            if one.open:
+                request = Request(operations.ROUND, {"round_id": one.round})
+                return self._round(decoded(OpenedRound, self._connection.ask(request)))
+        return None
+
+    def committed(self) -> tuple[PlanCommitted, ...]:
+        """Return the plans that were committed, oldest first. Writes nothing.
+
+        Each names the releases that whoever asks may see.
+
+        Raises:
+            AccessError: If whoever asks may not.
+        """
+        return tuple(
+            PlanCommitted(one.plan, one.round, one.content, one.releases)
+            for one in self._connection.call(Request(operations.PLANS)).plans
+        )
+
+    def committed_plan(self, identifier: str) -> PlanCommitted:
+        """Return a plan that was committed. Writes nothing.
+
+        Args:
+            identifier: Its id.
+
+        Raises:
+            InputError: If the ledger knows no such plan.
+        """
+        return plan_named(identifier, self.committed())
+
+    def plan(
+        self,
+        requests: Sequence[Asked],
+        *,
+        solver: str = SOLVER,
+        engine_of: EngineOf = NumpyEngine,
+        on_step: OnStep = nobody,
+    ) -> Plan:
+        """Return a plan for the requests of the round that is open. Writes nothing.
+
+        The server makes it, as a job that is waited for.
+
+        Args:
+            requests: The requests, as `modicum.requests.load` returns them; their
+                order breaks ties.
+            solver: What chooses: `fcfs`, `dpf`, `dpf-weighted`, `dpf-remaining`,
+                `dpf-weighted-remaining`, `dpk`, `guided` or `ilp`.
+            engine_of: The server has its own engine; all give the same plan.
+            on_step: Is told how far it is, from 0 to 1, whenever the job is looked at;
+                what it raises gives the job up.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            InputError: If there is no such solver, or there are too many requests.
+            UnavailableError: If too many jobs are under way.
+            UsageError: If no round is open.
+        """
+        job = self.begin_plan(requests, solver=solver)
+        with given_up_on_the_way_out(job):
+            return plan_found(job.wait(on_step))
+
+    def begin_plan(self, requests: Sequence[Asked], *, solver: str = SOLVER) -> Job:
+        """Begin to make a plan, and return the job: `wait()` tells its document.
+
+        Args:
+            requests: As for `plan`.
+            solver: As for `plan`.
+
+        Raises:
+            ModicumError: As for `plan`.
+        """
+        refuse_unknown_solver(solver)
+        opened = must_be_open(self.present())
+        policy = self._view.policy()
+        handed = Items(tuple(_handed(one, policy) for one in requests), None)
+        request = Request(
+            operations.PLAN_ROUND,
+            {"round_id": opened.id},
+            {"solver": solver},
+            sent(handed),
+        )
+        return Job(self._connection, self._connection.ask(request))
+
+    def commit(
+        self, plan: Plan, *, reserve_seconds: int = RESERVATION_SECONDS
+    ) -> Committed:
+        """Reserve everything that a plan accepts, or nothing.
+
+        A plan that was committed before is not committed again; what it reserved then
+        is returned. Of a plan that accepts nothing, nothing is written.
+
+        Args:
+            plan: The plan; each release is read, priced and decided once more.
+            reserve_seconds: How long the reservations stand if they are not started;
+                1 second to 90 days.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If one release cannot be reserved.
+            StaleError: If the ledger went on since the plan was made.
+            UnavailableError: If the server gives no answer. Commit the same plan again.
+            UsageError: If no round is open.
+        """
+        refuse_odd_length(reserve_seconds)
+        request = Request(
+            operations.COMMIT_PLAN,
+            query={"reserve_seconds": reserve_seconds},
+            sent=Sent(msgspec.json.encode(plan.to_dict())),
+            step="reserved what the plan accepts",
+            if_match=plan.head,
+        )
+        one = self._connection.call(request)
+        return Committed(
+            one.plan,
+            one.round,
+            one.releases,
+            one.expires_at or "",
+            one.ledger.seq,
+            one.ledger.head,
+        )
+
+    def remainders(self) -> tuple[Remainder, ...]:
+        """Return what user groups left over when they retired. Writes nothing.
+
+        It is worked out here, from the log.
+
+        Raises:
+            AccessError: If whoever asks may not read the ledger.
+        """
+        here = Rounds(self._view.looking, SystemClock(), self._view.actor)
+        return here.remainders()
+
+    def _round(self, one: OpenedRound) -> Round:
+        rotation = self._view.policy().policy.rotation
+        turns = tuple(
+            Turn(
+                each.group,
+                each.age,
+                # Exactly: a number for people is rounded.
+                rotation.schedule.share(each.age) if rotation else Fraction(1),
+            )
+            for each in one.active
+        )
+        if [float(each.unlocked) for each in turns] != [
+            each.unlocked for each in one.active
+        ]:
+            raise not_understood("its round does not go by the active policy")
+        return Round(
+            id=one.round,
+            number=one.number,
+            unlocked={
+                unit: Fraction(round(share * MILLION), MILLION)
+                for unit, share in one.unlocked.items()
+            },
+            active=turns,
+            retired=one.retired,
+            plans=one.plans,
+        )
+
+
+def plan_found(told: object) -> Plan:
+    """Return the plan that a job found.
+
+    Args:
+        told: Its document.
+
+    Raises:
+        ConflictError: If it is not as it was made.
+        UnavailableError: If it is no plan.
+    """
+    if not isinstance(told, dict):
+        raise not_understood("its plan is none")
+    return read_plan(told)
+
+
+def _share(share: Fraction) -> Fraction:
+    """Return a share as the ledger keeps it; one that is none stays as it is."""
+    if not 0 <= share <= 1:
+        return share
+    return Fraction(share.numerator * MILLION // share.denominator, MILLION)
+
+
+def _handed(request: Asked, policy: CompiledPolicy) -> Node:
+    """Return a request as it is sent: its worth stands in it, if it said so beside."""
+    tree, vocabulary = request.tree(), policy.policy.vocabulary
+    stated = stated_utility(tree, vocabulary)
+    if (
+        stated is not None
+        or request.utility == UTILITY_USUAL
+        or not isinstance(tree, Entries)
+    ):
+        return tree
+    if UTILITY in vocabulary.labels:
+        raise not_from_here(
+            f"a plan by worth, where a label is named `{UTILITY}`",
+            "plan where the ledger is",
+        )
+    key = Scalar(Kind.TEXT, UTILITY, quoted=False, mark=None)
+    text = number_text(request.utility)
+    worth = Scalar(Kind.NUMBER, text, quoted=False, mark=None)
+    return Entries((*tree.entries, (key, worth)), tree.mark)

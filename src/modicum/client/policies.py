@@ -1,0 +1,128 @@
+"""Work on policies that are not active: checked, compiled, compared, tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from modicum.api import operations
+from modicum.api.operations import Operation
+from modicum.client.jobs import Job
+from modicum.client.problems import SENT, not_understood
+from modicum.client.request_encoding import YAML, Sent
+from modicum.client.retry_connection import Connection, Query, Request
+from modicum.ops.files.documents import load_policy
+from modicum.policy import CompiledPolicy
+
+#: So many rules are asked for at once.
+_PAGE: Final = 500
+
+
+class RemotePolicies:
+    """What people do who work on policies; nothing here is written.
+
+    A policy is given as it is compiled, or as the path of its file. What is told is
+    plain data, as docs/reference/json.md has it.
+
+    Args:
+        connection: The server.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def lint(self, policy: CompiledPolicy | str | Path) -> dict[str, Any]:
+        """Return what a policy is: `name`, `digest`, `rules`, `warnings` and more.
+
+        Args:
+            policy: The policy.
+
+        Raises:
+            InputError: With every mistake in it.
+        """
+        return self._told(operations.LINT_POLICY, policy)
+
+    def compile(self, policy: CompiledPolicy | str | Path) -> dict[str, Any]:
+        """Return what a policy compiles to, with all its rules under `list`.
+
+        Args:
+            policy: The policy.
+
+        Raises:
+            InputError: With every mistake in it.
+        """
+        told = self._told(operations.COMPILE_POLICY, policy, {"limit": _PAGE})
+        rules = list(told["list"])
+        while told["next"] is not None:
+            more = {"limit": _PAGE, "cursor": told["next"]}
+            told = self._told(operations.COMPILE_POLICY, policy, more)
+            rules += told["list"]
+        told["list"] = rules
+        del told["next"]
+        return told
+
+    def diff(
+        self, policy: CompiledPolicy | str | Path, *, against: str = "active"
+    ) -> dict[str, Any]:
+        """Return what a policy tightens and loosens, and what history exceeds.
+
+        Args:
+            policy: The policy.
+            against: The digest of a policy that is or was active, or `active`.
+
+        Raises:
+            InputError: With every mistake in it; or if there is no such policy.
+        """
+        return self._told(operations.DIFF_POLICY, policy, {"against": against})
+
+    def simulate(self, policy: CompiledPolicy | str | Path) -> Job:
+        """Begin to find what a policy would have decided, release by release.
+
+        Args:
+            policy: The policy.
+
+        Returns:
+            A job; `wait()` returns what it found.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            InputError: With every mistake in it.
+            UnavailableError: If too many jobs are under way.
+        """
+        return Job(self._connection, self._told(operations.SIMULATE_POLICY, policy))
+
+    def _told(
+        self,
+        operation: Operation[Any],
+        policy: CompiledPolicy | str | Path,
+        query: Query | None = None,
+    ) -> dict[str, Any]:
+        compiled = policy if isinstance(policy, CompiledPolicy) else load_policy(policy)
+        content = policy_sent(compiled)
+        told = self._connection.ask(Request(operation, query=query or {}, sent=content))
+        if not isinstance(told, dict):
+            raise not_understood("it tells of no policy")
+        return _placed(told, content.file) if content.file else told
+
+
+def policy_sent(policy: CompiledPolicy) -> Sent:
+    """Return a policy as it is sent: its text, with its remarks.
+
+    Args:
+        policy: The policy.
+    """
+    own = policy.policy
+    marks = (one.mark for one in own.base_policies)
+    file = next((mark.file for mark in marks if mark is not None), "")
+    return Sent(own.text.encode(), YAML, file=file)
+
+
+def _placed(told: dict[str, Any], file: str) -> dict[str, Any]:
+    """Return what is told of a policy, with the name of its file in each place."""
+    for rule in told.get("list", ()):
+        places = (one.removeprefix(f"{SENT}:") for one in rule["source"])
+        rule["source"] = [f"{file}:{one}" for one in places]
+    for warning in told.get("warnings", ()):
+        if warning["file"] == SENT:
+            warning["file"] = file
+    return told

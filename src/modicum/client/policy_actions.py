@@ -1,0 +1,295 @@
+"""Policies that people are asked about over HTTP: proposed, approved, activated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from modicum.api import operations
+from modicum.api.local.governance.activation import Activation, Weighed, refuse_replaced
+from modicum.api.local.governance.approval_cases import Spoken, Topic
+from modicum.api.local.governance.approvals import Said
+from modicum.api.local.governance.proposals import (
+    PendingPolicy,
+    Proposed,
+    proposal_named,
+)
+from modicum.api.schema import approval as schema
+from modicum.client.base_actions import RemoteOffice
+from modicum.client.hearings import hearings_of, spoken_of
+from modicum.client.policies import policy_sent
+from modicum.client.problems import not_understood
+from modicum.client.retry_connection import Request
+from modicum.client.told import decoded
+from modicum.client.votes import Key, Speech, say, signer_of
+from modicum.client.weighing import activation_of, weighed_of
+from modicum.ledger.decision.approvals import Hearing
+from modicum.ledger.state.pending import Proposal
+from modicum.policy import CompiledPolicy
+from modicum.policy.compiler import compile_text
+
+
+class RemotePolicyOffice(RemoteOffice):
+    """Asking for another policy, agreeing to it, and activating it.
+
+    People speak about what is proposed: the server knows nothing else to speak about.
+    """
+
+    # --- asking ---
+
+    def propose_policy(self, successor: CompiledPolicy, *, reason: str) -> Proposed:
+        """Ask that a policy takes the place of the active one, if that asks people.
+
+        Its text stands in the ledger, so that people can read there what they agree
+        to, and name it by its digest. The same policy again changes nothing. Once
+        another policy is activated, nothing is proposed any more.
+
+        Args:
+            successor: The policy.
+            reason: Why, for the record; 1 to 2000 characters.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ApprovalError: If nobody must agree to it.
+            ConflictError: If it is active already.
+            InputError: If the policy has mistakes, or there is no reason.
+            UnavailableError: If the server gives no answer. Propose the same again.
+        """
+        successor.refuse_mistakes()
+        request = Request(
+            operations.PROPOSE_POLICY,
+            query={"reason": reason},
+            sent=policy_sent(successor),
+            step="proposed the policy",
+        )
+        one = self._connection.call(request)
+        return Proposed(_proposal(one), hearings_of(one.approvals), one.repeated)
+
+    def proposals(self) -> tuple[PendingPolicy, ...]:
+        """Return the policies that are proposed and wait. Writes nothing.
+
+        Raises:
+            AccessError: If whoever asks may not.
+        """
+        found = self._connection.call(Request(operations.PROPOSALS))
+        return tuple(
+            PendingPolicy(
+                _proposal(one), one.text, one.reason, hearings_of(one.approvals)
+            )
+            for one in found.proposals
+        )
+
+    def proposed(self, digest: str) -> CompiledPolicy:
+        """Return a policy that is proposed. Writes nothing.
+
+        Args:
+            digest: Its digest, or at least the first 12 characters.
+
+        Raises:
+            InputError: If no such policy is proposed.
+            UnavailableError: If the server tells of another policy.
+        """
+        waiting = {one.proposal.digest: one for one in self.proposals()}
+        named = proposal_named(digest, (one.proposal for one in waiting.values()))
+        found = waiting[named.digest]
+        compiled = compile_text(found.text.encode(), f"{named.name} (proposed)")
+        if compiled.policy.digest != named.digest:
+            raise not_understood("its proposal has another digest than it says")
+        return compiled
+
+    # --- agreeing ---
+
+    def approve_policy(
+        self,
+        successor: CompiledPolicy | str,
+        *,
+        reason: str,
+        head: str | None = None,
+        key: Key | None = None,
+    ) -> Said:
+        """Agree that a policy takes the place of the active one.
+
+        What history exceeds is looked at once more, and told; whoever activates the
+        policy chooses what of it to accept.
+
+        Args:
+            successor: The policy, which is proposed; or its digest, or at least the
+                first 12 characters.
+            reason: Why, for the record; 1 to 2000 characters.
+            head: The hash of the last entry that one has looked at, or at least its
+                first 12 characters; None for whichever is last.
+            key: What signs it, here: a key, or its file; None for nobody.
+
+        Returns:
+            What was said; what it means to activate the policy is found just after.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ApprovalError: If nobody is asked, their word would not count, or it is not
+                signed as the policy asks.
+            InputError: If there is no reason, or no such policy is proposed.
+            StaleError: If something came in since `head`; review again.
+            UnavailableError: If the server gives no answer. Say the same again.
+        """
+        signer = signer_of(key)
+        compiled = self._meant(successor)
+        speech = _speech(compiled, approves=True, reason=reason)
+        said = say(self._view, replace(speech, head=head, signer=signer))
+        return replace(said, weighed=self.weigh(compiled))
+
+    def reject_policy(
+        self,
+        successor: CompiledPolicy | str,
+        *,
+        reason: str,
+        key: Key | None = None,
+    ) -> Said:
+        """Refuse that a policy takes the place of the active one.
+
+        Args:
+            successor: As for `approve_policy`.
+            reason: As for `approve_policy`.
+            key: As for `approve_policy`; a refusal counts without, too.
+
+        Raises:
+            AccessError: As for `approve_policy`.
+            ApprovalError: As for `approve_policy`.
+            InputError: As for `approve_policy`.
+        """
+        signer = signer_of(key)
+        speech = _speech(self._meant(successor), approves=False, reason=reason)
+        return say(self._view, replace(speech, signer=signer))
+
+    def policy_hearings(self, successor: CompiledPolicy) -> tuple[Hearing, ...]:
+        """Return where the approval stands that another policy needs. Writes nothing.
+
+        Of what is not proposed, only the log tells that.
+
+        Args:
+            successor: The policy; if it is active already, nobody is asked.
+
+        Raises:
+            AccessError: If it is not proposed, and whoever asks may not read the
+                ledger.
+        """
+        told = self._waiting(successor)
+        if told is None:
+            return self._by_log.policy_hearings(successor)
+        return hearings_of(decoded(schema.Approvals, told).approvals)
+
+    def counting_words(self, successor: CompiledPolicy) -> tuple[Spoken, ...]:
+        """Return what people said to a policy since the active one came, oldest first.
+
+        What was said before that was about another change, and does not count. Of what
+        is not proposed, only the log tells that.
+
+        Args:
+            successor: The policy.
+
+        Raises:
+            AccessError: If it is not proposed, and whoever asks may not read the
+                ledger.
+        """
+        told = self._waiting(successor)
+        if told is None:
+            return self._by_log.counting_words(successor)
+        since = self._view.active_since
+        spoken = spoken_of(decoded(schema.Approvals, told).spoken)
+        return tuple(one for one in spoken if one.seq > since)
+
+    # --- activating ---
+
+    def weigh(
+        self,
+        successor: CompiledPolicy,
+        *,
+        accept: Sequence[str] = (),
+        replaces: str | None = None,
+    ) -> Weighed:
+        """Return what it means to activate a policy now. Writes nothing.
+
+        Args:
+            successor: The policy.
+            accept: As for `activate`.
+            replaces: As for `activate`.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            InputError: If a rule that is accepted is not one that history exceeds.
+            StaleError: If another policy is active than the one to be replaced.
+        """
+        active = self._view.policy()
+        refuse_replaced(active, replaces)
+        request = Request(
+            operations.WEIGH_POLICY,
+            query={"accept": list(accept)},
+            sent=policy_sent(successor),
+        )
+        return weighed_of(self._connection.ask(request), active, successor)
+
+    def activate(
+        self,
+        successor: CompiledPolicy,
+        *,
+        reason: str,
+        accept: Sequence[str] = (),
+        replaces: str | None = None,
+    ) -> Activation:
+        """Put a policy in the place of the active one; if it holds already, do nothing.
+
+        Args:
+            successor: The policy that is to hold.
+            reason: Why, for the record; 1 to 2000 characters.
+            accept: Rules that history exceeds and that may stay exceeded: their ids,
+                or their scopes. And `attribute:NAME` of attributes that are gone, and
+                are none of the new ones.
+            replaces: The digest of the policy that the caller believes to be active;
+                None for whichever is.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ApprovalError: If people must agree first.
+            InputError: If the policy has mistakes, redefines a unit, drops an attribute
+                or is exceeded by history without that being accepted; or there is no
+                reason.
+            StaleError: If another policy is active than the one to be replaced.
+            UnavailableError: If the server gives no answer. Activate the same again.
+        """
+        successor.refuse_mistakes()
+        active = self._view.policy()
+        refuse_replaced(active, replaces)
+        request = Request(
+            operations.ACTIVATE_POLICY,
+            query={"reason": reason, "accept": list(accept)},
+            sent=policy_sent(successor),
+            step="activated the policy",
+            if_match=active.policy.digest,
+        )
+        told = self._connection.ask(request)
+        weighed = weighed_of(told, active, successor)
+        return activation_of(told, weighed, self._view.head())
+
+    # --- inside ---
+
+    def _waiting(self, policy: CompiledPolicy) -> dict[str, Any] | None:
+        """Return what a server tells of a proposal; None if there is none."""
+        ids = {"digest": policy.policy.digest}
+        return self._view.found(Request(operations.PROPOSAL_APPROVALS, ids))
+
+    def _meant(self, successor: CompiledPolicy | str) -> CompiledPolicy:
+        return self.proposed(successor) if isinstance(successor, str) else successor
+
+
+def _speech(compiled: CompiledPolicy, *, approves: bool, reason: str) -> Speech:
+    own = compiled.policy
+    called = f"policy `{own.name}` ({own.digest[:12]})"
+    topic = Topic("policy", own.digest, own.digest, called)
+    request = Request(operations.APPROVE_POLICY, {"digest": own.digest})
+    return Speech(request, topic, approves, reason)
+
+
+def _proposal(one: schema.ProposedPolicy) -> Proposal:
+    return Proposal(
+        digest=one.digest, name=one.name, by=one.by, at=one.at, seq=one.entry
+    )

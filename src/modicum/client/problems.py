@@ -1,0 +1,91 @@
+"""Mistakes that a server tells, raised as they are raised where the ledger is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from modicum.api.schema import problem as schema
+from modicum.client.request_encoding import Sent
+from modicum.core import errors
+from modicum.core.errors import Code, Mark, ModicumError, Problem, UnavailableError
+
+_KINDS: Final[Mapping[str, type[ModicumError]]] = {
+    "input": errors.InputError,
+    "conflict": errors.ConflictError,
+    "access": errors.AccessError,
+    "approval": errors.ApprovalError,
+    "stale": errors.StaleError,
+    "usage": errors.UsageError,
+    "unavailable": errors.UnavailableError,
+    "verification": errors.VerificationError,
+    "internal": errors.InvariantError,
+}
+#: What a server calls the content that was sent to it.
+SENT: Final = "request"
+
+
+class _Problems(msgspec.Struct):
+    """Of a `ProblemDetails`, what is needed: an answer may come from a proxy."""
+
+    kind: str
+    problems: tuple[schema.Problem, ...]
+
+
+def mistake_of(status: int, body: bytes, sent: Sent | None = None) -> ModicumError:
+    """Return the mistake that an answer tells of.
+
+    Args:
+        status: The HTTP status.
+        body: What was answered.
+        sent: What was sent.
+    """
+    try:
+        told = msgspec.json.decode(body, type=_Problems)
+    except (msgspec.MsgspecError, ValueError):
+        return not_understood(f"it answers with status {status}")
+    if not told.problems or told.kind not in _KINDS:
+        return not_understood(f"it answers with status {status}")
+    return _KINDS[told.kind](*(problem_of(one, sent) for one in told.problems))
+
+
+def not_understood(
+    why: str, help_: str = "look at the address, and at the versions of both"
+) -> UnavailableError:
+    """Return the mistake of an answer that is none of this version's.
+
+    Args:
+        why: What is wrong with it.
+        help_: What to do.
+    """
+    return UnavailableError(
+        Problem(
+            Code.NOT_UNDERSTOOD,
+            f"what answers is no server that this version understands: {why}",
+            notes=("if it was asked for a step, nobody knows whether it was taken",),
+            help=help_,
+        )
+    )
+
+
+def problem_of(one: schema.Problem, sent: Sent | None = None) -> Problem:
+    """Return a mistake that a server tells of.
+
+    Args:
+        one: What it tells.
+        sent: What was sent, if places in it are told.
+    """
+    try:
+        code, message = Code(one.code), one.message
+    except ValueError:  # A newer server has more of them.
+        code, message = Code.NOT_UNDERSTOOD, f"{one.code[:20]}: {one.message}"
+    return Problem(code, message, _mark(one, sent), one.label, one.notes, one.help)
+
+
+def _mark(one: schema.Problem, sent: Sent | None) -> Mark | None:
+    if one.file is None or one.line is None or one.column is None:
+        return None
+    told = Mark(one.file, one.line, one.column, one.length or 1)
+    return told if sent is None or one.file != SENT else sent.place(told)

@@ -1,0 +1,328 @@
+"""Releases that people are asked about over HTTP: requested, approved, refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import msgspec
+
+from modicum.api import operations
+from modicum.api.local.decision import Decision
+from modicum.api.local.evaluation import Description, price_release
+from modicum.api.local.governance.approval_cases import Spoken, Topic
+from modicum.api.local.governance.approvals import Said, refuse_other_content
+from modicum.api.local.governance.governance import missing_approvals
+from modicum.api.local.governance.requests import PendingRequest, Requested
+from modicum.api.schema import approval as schema
+from modicum.client.base_actions import RemoteOffice
+from modicum.client.decision import decision_of
+from modicum.client.elsewhere import not_from_here
+from modicum.client.hearings import hearings_of, spoken_of
+from modicum.client.problems import not_understood
+from modicum.client.releases import named, recorded_release
+from modicum.client.request_encoding import sent
+from modicum.client.retry_connection import Request
+from modicum.client.told import decoded
+from modicum.client.votes import Key, Speech, say, signer_of
+from modicum.ledger.decision.approvals import Hearing
+from modicum.ledger.state.pending import Request as Waiting
+
+_REQUESTS: Final = "requests"
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedAt:
+    """A release that somebody speaks about, as they have looked at it."""
+
+    topic: Topic
+    decision: Decision
+
+
+class RemoteReleaseOffice(RemoteOffice):
+    """Asking for releases that people must agree to, and agreeing to them.
+
+    People speak about what is requested: the server knows nothing else to speak about.
+    """
+
+    # --- asking ---
+
+    def request(self, release: Description, *, reason: str) -> Requested:
+        """Ask for a release that needs approval. It spends nothing.
+
+        What is asked for stands in the ledger, so that people can read there what they
+        agree to, and name it by its id. The same request again changes nothing; another
+        release under the same id takes its place, if the same person asks.
+
+        Args:
+            release: The release.
+            reason: Why, for the record; 1 to 2000 characters.
+
+        Returns:
+            The request; its `decision` is the one that the server came to just before.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ApprovalError: If it needs no approval.
+            ConflictError: If its id stands, or is asked for by somebody else, or it
+                would be denied now.
+            InputError: If the release is malformed, or there is no reason.
+            UnavailableError: If the server gives no answer. Ask for the same again.
+        """
+        content = sent(release)
+        decision = self._view.check(release)
+        request = Request(
+            operations.REQUEST_RELEASE,
+            query={"reason": reason},
+            sent=content,
+            step="asked for the release",
+        )
+        one = self._connection.call(request)
+        return Requested(
+            _waiting(one),
+            hearings_of(one.approvals),
+            one.repeated,
+            msgspec.structs.replace(decision, approvals=()),
+        )
+
+    def redescribe(self, release: Description, *, reason: str) -> Requested | None:
+        """Refuse to ask for a correction of a past release; it is done elsewhere.
+
+        Args:
+            release: The release.
+            reason: Why.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise not_from_here(
+            "a correction of a past release",
+            "ask for it by  modicum release redescribe  where the ledger is",
+        )
+
+    def withdraw_request(self, release: str, *, reason: str) -> Waiting:
+        """Take back a request of one's own; what people said to it stays said.
+
+        Args:
+            release: The id of the release.
+            reason: Why, for the record; 1 to 2000 characters.
+
+        Returns:
+            What was asked for.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If somebody else asks for it.
+            InputError: If nobody asks for it, or there is no reason.
+            UnavailableError: If the server gives no answer.
+        """
+        request = Request(
+            operations.WITHDRAW_REQUEST,
+            named(release),
+            sent=sent({"reason": reason}),
+            step="withdrawn the request",
+        )
+        return _waiting(self._connection.call(request))
+
+    def requests(self) -> tuple[PendingRequest, ...]:
+        """Return what is asked for and waits, oldest first, as far as one may see it.
+
+        Raises:
+            AccessError: If whoever asks may see none.
+        """
+        request = Request(operations.REQUESTS, query={"recorded": True})
+        found = self._connection.call(request)
+        return tuple(map(_pending, found.requests))
+
+    def requested(self, release: str) -> PendingRequest | None:
+        """Return what is asked for under an id; None if nobody does, as one may see.
+
+        Args:
+            release: The id.
+
+        Raises:
+            AccessError: If whoever asks may see none.
+        """
+        waiting = (one for one in self.requests() if one.request.release == release)
+        return next(waiting, None)
+
+    # --- agreeing ---
+
+    def approve(
+        self,
+        release: Description | str,
+        *,
+        reason: str,
+        head: str | None = None,
+        content: str | None = None,
+        key: Key | None = None,
+    ) -> Said:
+        """Agree to a release that needs approval, and would be allowed now.
+
+        Given as it is described, it is agreed to only if that is what is asked for. By
+        its id, whatever the server shows is agreed to: who signs gives the release.
+
+        Args:
+            release: The release, which somebody asks for; or its id.
+            reason: Why, for the record; 1 to 2000 characters.
+            head: The hash of the last entry that one has looked at, or at least its
+                first 12 characters; None for whichever is last.
+            content: The SHA-256 of the contents that one has looked at; None for
+                whichever it has.
+            key: What signs it, here: a key, or its file; None for nobody.
+
+        Returns:
+            What was said; its `decision` is what the server said just before, and came
+            to again in the turn.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ApprovalError: If nobody is asked, their word would not count, or it is not
+                signed as the policy asks.
+            ConflictError: If it would be denied now.
+            InputError: If the release is malformed or not asked for, or there is no
+                reason.
+            StaleError: If something came in since `head`, or the release has other
+                contents; review again.
+            UnavailableError: If the server gives no answer. Say the same again.
+        """
+        signer = signer_of(key)
+        looked = self._look(release, content)
+        speech = self._speech(looked, approves=True, reason=reason)
+        said = say(self._view, replace(speech, head=head, signer=signer))
+        missing = tuple(one.approval for one in missing_approvals(said.hearings))
+        decision = msgspec.structs.replace(looked.decision, approvals=missing)
+        return replace(said, decision=decision)
+
+    def reject(
+        self,
+        release: Description | str,
+        *,
+        reason: str,
+        content: str | None = None,
+        key: Key | None = None,
+    ) -> Said:
+        """Refuse a release that is asked for, or take an approval back.
+
+        It is blocked until one approves it.
+
+        Args:
+            release: As for `approve`.
+            reason: As for `approve`.
+            content: As for `approve`.
+            key: As for `approve`; a refusal counts without, too.
+
+        Raises:
+            AccessError: As for `approve`.
+            ApprovalError: As for `approve`.
+            InputError: As for `approve`.
+            StaleError: If the release has other contents.
+        """
+        signer = signer_of(key)
+        looked = self._look(release, content)
+        speech = self._speech(looked, approves=False, reason=reason)
+        return say(self._view, replace(speech, signer=signer))
+
+    def hearings(self, release: Description) -> tuple[Hearing, ...]:
+        """Return where each approval stands that a release needs. Writes nothing.
+
+        Of what nobody asks for, only the log tells that.
+
+        Args:
+            release: The release.
+
+        Raises:
+            AccessError: If nobody asks for it, and whoever asks may not read the
+                ledger.
+            InputError: If the release is malformed.
+        """
+        priced = price_release(release, self._view.policy())
+        told = self._requested(priced.id)
+        found = None if told is None else decoded(schema.PendingRequest, told)
+        if found is not None and found.content == priced.content:
+            return hearings_of(found.approvals)
+        return self._by_log.hearings(release)
+
+    def spoken(self, identifier: str) -> tuple[Spoken, ...]:
+        """Return what people said to a release or a policy, oldest first.
+
+        Of what does not wait, only the log tells that.
+
+        Args:
+            identifier: The id of the release, or the digest of the policy.
+
+        Raises:
+            AccessError: If it does not wait, and whoever asks may not read the ledger.
+        """
+        told = self._waiting_policy(identifier) or self._requested(identifier)
+        if told is not None:
+            return spoken_of(decoded(schema.Approvals, told).spoken)
+        return self._by_log.spoken(identifier)
+
+    # --- inside ---
+
+    def _requested(self, release: str, *, words: bool = False) -> dict[str, Any] | None:
+        """Return what a server tells of a request; None if nobody asks for it."""
+        query = {"words": words}
+        return self._view.found(Request(operations.REQUEST, named(release), query))
+
+    def _waiting_policy(self, digest: str) -> dict[str, Any] | None:
+        """Return what people said of a proposal; None if there is none."""
+        if len(digest) != 64 or not digest.isalnum() or digest != digest.lower():
+            return None
+        return self._view.found(
+            Request(operations.PROPOSAL_APPROVALS, {"digest": digest})
+        )
+
+    def _look(self, release: Description | str, content: str | None) -> _LookedAt:
+        """Return a release that waits, as the server shows it.
+
+        Raises:
+            InputError: If nobody asks for it.
+        """
+        name, own = release, content
+        if not isinstance(release, str):
+            priced = price_release(release, self._view.policy())
+            name, own = priced.id, priced.content
+            if content not in {None, own}:
+                own = content  # Other contents than were looked at: it is stale.
+        assert isinstance(name, str)
+        request = Request(operations.REQUEST, named(name), {"words": True})
+        told = self._connection.ask(request)
+        found = _pending(decoded(schema.ListedRequest, told))
+        if found.release.id != name:
+            raise not_understood("it tells of another request")
+        topic = Topic(
+            "release",
+            name,
+            found.request.content,
+            f"release `{name}`",
+            release=found.release,
+        )
+        refuse_other_content(topic, own)
+        return _LookedAt(topic, decision_of(told["decision"], self._connection, None))
+
+    def _speech(self, looked: _LookedAt, *, approves: bool, reason: str) -> Speech:
+        request = Request(operations.APPROVE_RELEASE, named(looked.topic.id))
+        return Speech(request, looked.topic, approves, reason)
+
+
+def _waiting(one: schema.WithdrawnRequest) -> Waiting:
+    return Waiting(
+        release=one.release,
+        content=one.content,
+        policy=one.policy,
+        by=one.by,
+        at=one.at,
+        seq=one.entry,
+    )
+
+
+def _pending(one: schema.ListedRequest) -> PendingRequest:
+    release = recorded_release(one.body)
+    if (release.id, release.content) != (one.release, one.content):
+        raise not_understood("its request is of another release").alone()
+    heard = hearings_of(one.approvals)
+    return PendingRequest(
+        _waiting(one), release, one.reason, heard, one.current, one.corrects
+    )

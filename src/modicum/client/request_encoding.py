@@ -1,0 +1,130 @@
+"""Releases as they are sent: each value on a line of its own.
+
+The server tells a mistake with its line; from that, its place in the file that the
+release was read from is known again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from modicum.api.local.evaluation import Description
+from modicum.core.document import Entries, Items, Kind, Node, Scalar, from_python
+from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.core.rationals import number_text, parse_number
+from modicum.release import ReleaseDraft
+
+JSON = "application/json"
+#: JSON is YAML; said to be that, a server looks at places from the first.
+YAML = "application/yaml"
+
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What is sent.
+
+    Attributes:
+        text: Its bytes.
+        kind: What kind of content it says it is.
+        marks: By line, from 0, where that stands in a file.
+        file: What a file is called that is sent as it is; empty for what is none.
+        release: The id of the release that is sent; empty for what is none.
+    """
+
+    text: bytes
+    kind: str = JSON
+    marks: tuple[Mark | None, ...] = ()
+    file: str = ""
+    release: str = ""
+
+    def place(self, told: Mark) -> Mark | None:
+        """Return where something stands, by where it stands in what was sent.
+
+        Args:
+            told: The place in what was sent.
+        """
+        if self.file:
+            lines = self.text.decode().splitlines()
+            source = lines[told.line - 1] if told.line <= len(lines) else ""
+            return replace(told, file=self.file, source=source)
+        if not self.marks:
+            return told
+        return self.marks[told.line - 1] if told.line <= len(self.marks) else None
+
+
+def sent(release: Description) -> Sent:
+    """Return a release as it is sent, as it is now.
+
+    Args:
+        release: The release.
+
+    Raises:
+        InputError: If it holds something that no file could hold.
+    """
+    if isinstance(release, ReleaseDraft):
+        node = release.to_node()
+    elif isinstance(release, Scalar | Items | Entries):
+        node = release
+    else:
+        node = from_python(release)
+    lines = list(_lines(node, ""))
+    text = "\n".join(line for line, _ in lines).encode()
+    marks = tuple(mark for _, mark in lines)
+    entries = node.entries if isinstance(node, Entries) else ()
+    ids = (one for key, one in entries if key.text == "release")
+    own = next((one.text for one in ids if isinstance(one, Scalar)), "")
+    return Sent(text, YAML if any(marks) else JSON, marks, release=own)
+
+
+def _lines(node: Node, end: str) -> Iterator[tuple[str, Mark | None]]:
+    """Yield the lines of a value, each with its place.
+
+    Args:
+        node: The value.
+        end: What follows it.
+    """
+    match node:
+        case Items(items=items, mark=mark):
+            yield "[", mark
+            for number, one in enumerate(items, 1):
+                yield from _lines(one, "," if number < len(items) else "")
+            yield f"]{end}", mark
+        case Entries(entries=entries, mark=mark):
+            yield "{", mark
+            for number, (key, one) in enumerate(entries, 1):
+                yield f"{json.dumps(key.text, ensure_ascii=False)}:", key.mark
+                yield from _lines(one, "," if number < len(entries) else "")
+            yield f"}}{end}", mark
+        case Scalar(mark=mark):
+            yield f"{_scalar(node)}{end}", mark
+
+
+def _scalar(node: Scalar) -> str:
+    """Return a value as JSON; a number keeps its digits, so that it stays exact."""
+    match node.kind:
+        case Kind.NUMBER if "/" in node.text:
+            raise InputError(
+                Problem(
+                    Code.NOT_A_NUMBER,
+                    f"the fraction `{node.text[:60]}` has no end as a decimal, and"
+                    " cannot be sent",
+                    node.mark,
+                    help="round it to the side that costs more",
+                )
+            )
+        case Kind.NUMBER if _NUMBER.fullmatch(node.text):
+            return node.text
+        case Kind.NUMBER:
+            exact = parse_number(node.text)
+            return json.dumps(node.text) if exact is None else number_text(exact)
+        case Kind.NULL:
+            return "null"
+        case Kind.BOOLEAN:
+            return node.text.lower()
+        case _:
+            return json.dumps(node.text, ensure_ascii=False)

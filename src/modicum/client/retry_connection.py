@@ -1,0 +1,306 @@
+"""Asking a server: a step that got no answer is repeated under the key it was made for.
+
+Nothing here is repeated under another key: the server does what has one key once.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import sleep
+from typing import Any, Final, Generic, TypeVar
+
+import httpx2
+import msgspec
+
+from modicum.api.operations import PREFIX, Operation
+from modicum.client.credentials import Token, address_of, trusted
+from modicum.client.problems import mistake_of, not_understood
+from modicum.client.request_encoding import Sent
+from modicum.client.told import decoded
+from modicum.client.transport_errors import for_good
+from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
+
+#: So often a request is sent at most.
+ATTEMPTS_MAX: Final = 6
+#: So long it waits before the second one; each time twice as long, less a part of it.
+WAIT_SECONDS: Final = 0.1
+#: However long a server asks to wait, it is asked again after so long.
+WAIT_SECONDS_MAX: Final = 10.0
+#: A server that says nothing for so long is not waited for.
+TIMEOUT_SECONDS: Final = 60.0
+
+#: The server says what was asked, or that it was begun, or people are asked first.
+_ANSWERED: Final = frozenset({200, 202})
+#: The server, or one before it, says that it cannot answer now.
+_LATER: Final = frozenset({429, 502, 503, 504})
+#: Of these, the server itself says so, and what is known of the step.
+_REFUSED: Final = frozenset({429, 503})
+
+A = TypeVar("A")
+Query = Mapping[str, "str | int | bool | Sequence[str] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[A]):
+    """A request.
+
+    Attributes:
+        operation: What is asked for.
+        ids: What the holes of its address hold.
+        query: Its parameters; those that are None are left out.
+        sent: Its content.
+        step: What it does, in words; empty if it writes nothing.
+        if_match: The tag of what was looked at; empty if nothing need be.
+        accept: The kind of content that is asked for; empty for JSON.
+        is_last: Whether the connection is not used again: the next one may lead to
+            another process.
+        repeats: Whether it is sent again if it gets no answer; not where no key makes
+            it a request that is done once.
+    """
+
+    operation: Operation[A]
+    ids: Mapping[str, str | int] = field(default_factory=dict)
+    query: Query = field(default_factory=dict)
+    sent: Sent | None = None
+    step: str = ""
+    if_match: str = ""
+    accept: str = ""
+    is_last: bool = False
+    repeats: bool = True
+
+    @property
+    def path(self) -> str:
+        """Its address, below the prefix."""
+        return self.operation.address(**self.ids)
+
+
+class Connection:
+    """A server, as one identity asks it. Several threads may use it.
+
+    Args:
+        url: Its address.
+        token: Who asks.
+        ca_file: Certificates that are trusted, in PEM; None for those of the system.
+        timeout_seconds: How long an answer is waited for.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: Token,
+        *,
+        ca_file: str | Path | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        #: The address, which holds no secret.
+        self.url: Final = address_of(url)
+        self._client = httpx2.Client(
+            base_url=self.url + PREFIX,
+            headers={"Authorization": f"Bearer {token.value}"},
+            verify=trusted(ca_file) if self.url.startswith("https:") else True,
+            timeout=timeout_seconds,
+            follow_redirects=False,  # The token is for this server.
+            trust_env=False,  # No other credentials, no proxies: said, not found.
+        )
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.url}>"
+
+    def close(self) -> None:
+        """Close it."""
+        self._client.close()
+
+    def call(self, request: Request[A]) -> A:
+        """Return what a server answers, in the shape that the operation declares.
+
+        Args:
+            request: What is asked.
+
+        Raises:
+            ModicumError: As for `ask`.
+        """
+        kind = request.operation.answer
+        assert kind is not None, "the answer is no JSON document"
+        return decoded(kind, self.ask(request))
+
+    def ask(self, request: Request[Any]) -> Any:
+        """Return what a server answers: plain data.
+
+        Args:
+            request: What is asked.
+
+        Raises:
+            ModicumError: As the server says.
+            UnavailableError: If it gives no answer, or another one than a server does.
+        """
+        return _answer(self._answered(request), request)
+
+    @contextmanager
+    def pieces(self, request: Request[Any]) -> Iterator[Iterator[bytes]]:
+        """Lend what a server answers, piece by piece: a `with` block.
+
+        Args:
+            request: What is asked; it writes nothing.
+
+        Raises:
+            ModicumError: As the server says.
+            UnavailableError: If it gives no answer, or breaks off.
+        """
+        found = self._answered(request, whole=False)
+        try:
+            if found.status_code != 200:
+                found.read()
+                raise mistake_of(found.status_code, found.content).alone()
+            yield self._unbroken(found, request)
+        except httpx2.TransportError as lost:
+            raise self._broken(request, lost) from None
+        finally:
+            found.close()
+
+    def _unbroken(
+        self, found: httpx2.Response, request: Request[Any]
+    ) -> Iterator[bytes]:
+        try:
+            yield from found.iter_bytes()
+        except httpx2.TransportError as lost:
+            raise self._broken(request, lost) from None
+
+    def _broken(
+        self, request: Request[Any], lost: httpx2.TransportError
+    ) -> UnavailableError:
+        why = f"no answer ({type(lost).__name__})"
+        return self._no_answer(request, why, reached=True)
+
+    def _answered(
+        self, request: Request[Any], *, whole: bool = True
+    ) -> httpx2.Response:
+        """Return an answer; what cannot be answered now is asked again.
+
+        Args:
+            request: What is asked.
+            whole: Whether all of the answer is to be there.
+        """
+        own = _headers(request)
+        reached, why, told = False, "", None
+        for attempt in range(ATTEMPTS_MAX):
+            try:
+                found = self._send(request, own, whole=whole)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as lost:
+                never = for_good(lost, self.url)
+                if never is not None and not reached:
+                    raise never.alone() from None
+                wait, why = _wait(attempt), "it cannot be reached"
+            except httpx2.TransportError as lost:
+                reached = True
+                wait, why = _wait(attempt), f"no answer ({type(lost).__name__})"
+            else:
+                if found.status_code not in _LATER:
+                    return found
+                told = _told(found, request)
+                reached = reached or told is None
+                wait, why = _wait(attempt, found), f"status {found.status_code}"
+            if reached and not request.repeats:
+                break
+            if attempt + 1 < ATTEMPTS_MAX:
+                sleep(wait)
+        if told is not None and not reached:
+            raise told
+        raise self._no_answer(request, why, reached=reached)
+
+    def _send(
+        self, request: Request[Any], headers: Mapping[str, str], *, whole: bool
+    ) -> httpx2.Response:
+        query = {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in request.query.items()
+            if value is not None
+        }
+        built = self._client.build_request(
+            request.operation.method,
+            request.path,
+            params=query,
+            content=None if request.sent is None else request.sent.text,
+            headers=headers,
+        )
+        found = self._client.send(built, stream=not whole)
+        if not whole and found.status_code in _LATER:
+            found.read()  # What it says is told, if it is the last word.
+        return found
+
+    def _no_answer(
+        self, request: Request[Any], why: str, *, reached: bool
+    ) -> UnavailableError:
+        """Return the mistake of a server that gave no answer."""
+        unknown = bool(request.step) and reached
+        notes = (
+            f"asked {ATTEMPTS_MAX} times; at last: {why}" if request.repeats else why,
+            f"nobody knows whether it has {request.step}"
+            if unknown
+            else "nothing was done by this",
+        )
+        return UnavailableError(
+            Problem(
+                Code.NO_ANSWER,
+                f"the server {self.url} gives no answer",
+                notes=notes,
+                help=_remedy(request) if unknown else "try again later",
+            )
+        ).alone()
+
+
+def _remedy(request: Request[Any]) -> str:
+    """Return what to do if nobody knows whether a step was taken."""
+    if request.path.startswith("/releases"):
+        return (
+            "ask it where the release stands, and go on from there: the same id with"
+            " the same contents is one release"
+        )
+    return "look at what stands in the ledger by now, before you do it again"
+
+
+def _headers(request: Request[Any]) -> dict[str, str]:
+    """Return the headers of a request, the same for each time that it is sent."""
+    own: dict[str, str] = {}
+    if request.operation.keyed:
+        own["Idempotency-Key"] = secrets.token_hex(16)
+    if request.sent is not None:
+        own["Content-Type"] = request.sent.kind
+    if request.if_match:
+        own["If-Match"] = f'"{request.if_match}"'
+    if request.accept:
+        own["Accept"] = request.accept
+    if request.is_last:
+        own["Connection"] = "close"
+    return own
+
+
+def _wait(attempt: int, found: httpx2.Response | None = None) -> float:
+    """Return how many seconds to wait before the next attempt."""
+    asked = found.headers.get("Retry-After", "") if found is not None else ""
+    least = float(asked) if asked.isdecimal() and len(asked) < 6 else 0.0
+    # Clients that were cut off together do not come back together.
+    own = WAIT_SECONDS * 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311
+    wait: float = max(least, own)
+    return min(wait, WAIT_SECONDS_MAX)
+
+
+def _answer(found: httpx2.Response, request: Request[Any]) -> Any:
+    if found.status_code not in _ANSWERED:
+        raise mistake_of(found.status_code, found.content, request.sent).alone()
+    try:
+        return msgspec.json.decode(found.content)
+    except (msgspec.MsgspecError, ValueError):
+        raise not_understood("it answers with no JSON").alone() from None
+
+
+def _told(found: httpx2.Response, request: Request[Any]) -> ModicumError | None:
+    """Return why the server itself cannot answer; None if another one says so."""
+    if found.status_code not in _REFUSED:
+        return None
+    told = mistake_of(found.status_code, found.content, request.sent)
+    return None if told.code is Code.NOT_UNDERSTOOD else told

@@ -1,0 +1,70 @@
+"""Who asks a server, and how everything about a ledger is asked of it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, TypeVar
+
+from modicum.api import operations
+from modicum.api.operations import Operation
+from modicum.client.problems import not_understood
+from modicum.client.retry_connection import Connection, Request
+from modicum.core.errors import Code, InputError
+
+A = TypeVar("A")
+
+
+class Asking:
+    """A ledger that a server keeps, as one identity asks about it.
+
+    Args:
+        connection: The server.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._connection.url}>"
+
+    @property
+    def connection(self) -> Connection:
+        """The server."""
+        return self._connection
+
+    @cached_property
+    def actor(self) -> str:
+        """Who asks, as the server knows them."""
+        return self._connection.call(Request(operations.ME)).name
+
+    def read(self, operation: Operation[A], **given: Any) -> A:
+        """Return what an operation answers that only reads.
+
+        Args:
+            operation: The operation, one of `modicum.api.operations`.
+            **given: Its parameters, those of its address included.
+
+        Raises:
+            ModicumError: As the server says.
+        """
+        ids = {name: given.pop(name) for name in operation.holes}
+        return self._connection.call(Request(operation, ids, given))
+
+    def found(self, request: Request[Any]) -> dict[str, Any] | None:
+        """Return what a server tells; None if there is no such thing.
+
+        Args:
+            request: What is asked.
+
+        Raises:
+            ModicumError: As the server says otherwise.
+        """
+        try:
+            told = self._connection.ask(request)
+        except InputError as error:
+            if error.code is not Code.NOT_FOUND:
+                raise
+            return None
+        if not isinstance(told, dict):
+            raise not_understood("it tells of nothing")
+        return told

@@ -1,0 +1,217 @@
+"""Releases brought to a server, which decides them: one by one, or many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from modicum.api import operations
+from modicum.api.local.evaluation import Description
+from modicum.api.local.submit import RESERVATION_SECONDS, Submission
+from modicum.client.decision import RemoteDecision, decision_of
+from modicum.client.local_pricing import RemoteSubmission
+from modicum.client.request_encoding import Sent, sent
+from modicum.client.retry_connection import Request
+from modicum.client.view import RemoteView
+from modicum.core.errors import ModicumError, UnavailableError
+
+_STEP_TAKEN = (
+    "the release may be reserved: ask where it stands by  ws.standing(ID)  , or submit"
+    " the same again, which is one release"
+)
+
+
+class Deciding(RemoteView):
+    """A ledger that a server keeps, and releases that are brought to it.
+
+    Args:
+        connection: The server.
+    """
+
+    def submit(
+        self,
+        release: Description,
+        *,
+        post: bool = False,
+        reserve_seconds: int = RESERVATION_SECONDS,
+    ) -> RemoteDecision:
+        """Decide a release and, if it is allowed, reserve its loss.
+
+        Submitting the same id with the same contents again changes nothing. A
+        denial is recorded and spends nothing; its id may be tried again.
+
+        Args:
+            release: The release.
+            post: Also start and post it at once, for a release that is already out;
+                a reservation that stands under this id is posted, too.
+            reserve_seconds: How long the reservation stands if it is not started;
+                1 second to 90 days.
+
+        Raises:
+            InputError: If the release is malformed; nothing is written.
+            ConflictError: If the id stands with other contents, or was given up.
+            ApprovalError: If people must agree first; nothing is written.
+            AccessError: If whoever asks may not.
+            UnavailableError: If the server gives no answer. Nobody knows then whether
+                it was reserved; submit the same release again.
+        """
+        return self._submit(sent(release), post=post, reserve_seconds=reserve_seconds)
+
+    def prepare(
+        self,
+        release: Description,
+        *,
+        post: bool = False,
+        reserve_seconds: int = RESERVATION_SECONDS,
+    ) -> Submission:
+        """Return a release for `submit_many`, read and priced here. Writes nothing.
+
+        Args:
+            release: The release.
+            post: As for `submit`.
+            reserve_seconds: As for `submit`.
+
+        Raises:
+            InputError: If the release is malformed.
+        """
+        return RemoteSubmission.made(
+            release, self.policy(), post=post, reserve_seconds=reserve_seconds
+        )
+
+    def submit_many(
+        self, submissions: Sequence[Submission]
+    ) -> list[RemoteDecision | ModicumError]:
+        """Decide releases one after the other; each is durable by itself.
+
+        Args:
+            submissions: The releases, as `prepare` returns them.
+
+        Returns:
+            For each, in order, its decision, or the mistake that `submit` would
+            raise; a mistake of one changes nothing for the others.
+
+        Raises:
+            UnavailableError: If the server gives no answer. The same releases may be
+                submitted again.
+            UsageError: If one was prepared elsewhere; nothing is written.
+        """
+        each = [RemoteSubmission.of(one) for one in submissions]
+        return [_or_mistake(self._submit_prepared, one) for one in each]
+
+    def record_past(self, release: Description) -> RemoteDecision:
+        """Count a release that happened before. It cannot be denied.
+
+        Args:
+            release: The release; what is not known is assumed to be the worst.
+
+        Returns:
+            The decision with status `recorded`; `over_limit` names the rules that
+            history now exceeds.
+
+        Raises:
+            InputError: If the release is malformed; nothing is written.
+            ConflictError: If the id stands already with other contents.
+            AccessError: If whoever asks may not.
+            UnavailableError: As for `submit`.
+        """
+        return self._record(sent(release))
+
+    def prepare_past(self, release: Description) -> Submission:
+        """Return a past release for `record_past_many`. Writes nothing.
+
+        Args:
+            release: The release; what is not known is assumed to be the worst.
+
+        Raises:
+            InputError: If the release is malformed.
+        """
+        return RemoteSubmission.made_past(release, self.policy())
+
+    def record_past_many(
+        self, submissions: Sequence[Submission]
+    ) -> list[RemoteDecision | ModicumError]:
+        """Count releases that happened before, one after the other.
+
+        Args:
+            submissions: The releases, as `prepare_past` returns them.
+
+        Returns:
+            For each its decision, or the mistake that `record_past` would raise.
+
+        Raises:
+            UnavailableError: As for `submit_many`.
+            UsageError: As for `submit_many`.
+        """
+        each = [RemoteSubmission.of(one, is_past=True) for one in submissions]
+        return [_or_mistake(self._record, one.sent) for one in each]
+
+    # --- inside ---
+
+    def _submit(
+        self, content: Sent, *, post: bool, reserve_seconds: int
+    ) -> RemoteDecision:
+        request = Request(
+            operations.SUBMIT_RELEASE,
+            query={"post": post, "reserve_seconds": reserve_seconds, "words": True},
+            sent=content,
+            step="reserved the loss of the release",
+        )
+        return self._decide(request, content)
+
+    def _submit_prepared(self, one: RemoteSubmission) -> RemoteDecision:
+        return self._submit(
+            one.sent, post=one.post, reserve_seconds=one.reserve_seconds
+        )
+
+    def _record(self, content: Sent) -> RemoteDecision:
+        request = Request(
+            operations.RECORD_PAST,
+            query={"words": True},
+            sent=content,
+            step="recorded the release",
+        )
+        return self._decide(request, content)
+
+    def _decide(self, request: Request[Any], content: Sent) -> RemoteDecision:
+        told = self._connection.ask(request)
+        try:
+            if isinstance(told, dict) and told.get("words") is None:
+                told = self._told_again(told, content)
+            return decision_of(told, self._connection, content)
+        except UnavailableError as error:
+            # The step was taken, whatever the answer looks like.
+            raise UnavailableError(
+                replace(error.problems[0], help=_STEP_TAKEN)
+            ) from error
+
+    def _told_again(self, told: dict[str, Any], content: Sent) -> Any:
+        """Return a decision in words, which the server kept without.
+
+        It keeps a short answer for a step whose first one was lost. That one counts,
+        even if the release would be decided otherwise by now.
+        """
+        again = Request(operations.CHECK_RELEASE, query={"words": True}, sent=content)
+        now = self._connection.ask(again)
+        if not isinstance(now, dict) or any(
+            now.get(key) != told.get(key) for key in ("decision", "over_limit")
+        ):
+            return {**told, "losses": told.get("losses") or []}
+        # It hears what was answered the first time, not that it stands already.
+        keys = ("status", "retry", "expires_at", "blocking")
+        first = {key: told.get(key) for key in keys}
+        if not now.get("retry"):
+            return {**now, **first}
+        return {**now, **first, "words": None}
+
+
+def _or_mistake(
+    decide: Callable[[Any], RemoteDecision], one: Any
+) -> RemoteDecision | ModicumError:
+    """Return a decision, or the mistake that is made of one release alone."""
+    try:
+        return decide(one)
+    except UnavailableError:
+        raise
+    except ModicumError as mistake:
+        return mistake

@@ -1,0 +1,213 @@
+"""Agreeing and refusing over HTTP: what was looked at is named, and signed here.
+
+A signature is made of what this program knows itself: the contents, the roles by the
+active policy's own text, the reason and the head. The server's word for it is not
+taken, and the key stays here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, TypeAlias, TypeVar
+
+from modicum.api.local.governance.approval_cases import Topic
+from modicum.api.local.governance.approvals import Said
+from modicum.api.local.governance.governance import reason_text
+from modicum.api.schema.approval import VoteReceipt
+from modicum.client.hearings import hearings_of
+from modicum.client.problems import not_understood
+from modicum.client.request_encoding import sent
+from modicum.client.retry_connection import Request
+from modicum.client.told import decoded
+from modicum.client.view import RemoteView
+from modicum.core.errors import Code, Problem, StaleError
+from modicum.ledger.decision.approvals import Hearing, roles_of
+from modicum.ledger.log.approval_statement import Signer, signed
+from modicum.ledger.log.events import ApprovalGiven
+from modicum.storage.proofs.signing_keys import load_key
+
+#: What signs, or the file of a key.
+Key: TypeAlias = "Signer | str | Path"
+
+T = TypeVar("T")
+
+#: So often something is signed again, as entries come in while it is sent.
+_SIGNED_MAX: Final = 5
+#: So much of a hash must at least be given.
+_HASH_SHOWN: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What somebody says about something that waits.
+
+    Attributes:
+        request: Where it is said.
+        topic: What they speak about, as they have looked at it.
+        approves: Whether they agree.
+        reason: Why, for the record.
+        head: The hash of the last entry that they have looked at, or its beginning;
+            None for whichever is last.
+        signer: What signs it; None for nobody.
+    """
+
+    request: Request[VoteReceipt]
+    topic: Topic
+    approves: bool
+    reason: str
+    head: str | None = None
+    signer: Signer | None = field(default=None, repr=False)
+
+
+def signer_of(key: Key | None) -> Signer | None:
+    """Return what signs.
+
+    Args:
+        key: It, or the file of a key that is not encrypted.
+
+    Raises:
+        InputError: If the file holds no such key.
+        UsageError: If others than its owner may read the file.
+    """
+    return load_key(key) if isinstance(key, str | Path) else key
+
+
+def say(view: RemoteView, speech: Speech) -> Said:
+    """Say something, and return where the approvals stand after it.
+
+    Args:
+        view: The ledger.
+        speech: What is said.
+
+    Raises:
+        AccessError: If whoever asks may not.
+        ApprovalError: If nobody asks them, their word would not count, or it is not
+            signed as the policy asks.
+        ConflictError: If the release stands already, or would be denied now.
+        InputError: If it waits no more, or there is no reason.
+        StaleError: If something came in since they looked; review again.
+        UnavailableError: If the server gives no answer. Say the same again.
+    """
+    return signed_again(
+        lambda: _said(speech, view.connection.ask(_request(view, speech))),
+        often=speech.signer is not None and speech.head is None,
+    )
+
+
+def signed_again(work: Callable[[], T], *, often: bool) -> T:
+    """Return what some work returns that signs at the last head and sends it.
+
+    A signature holds at one head. Who named none signs at the next one, if entries came
+    in between.
+
+    Args:
+        work: The work.
+        often: Whether it signs, and at whichever head is last.
+
+    Raises:
+        StaleError: If the head moved on each time, or the work names one that is not
+            the last.
+    """
+    left = _SIGNED_MAX if often else 1
+    while True:
+        left -= 1
+        try:
+            return work()
+        except StaleError:
+            if not left:
+                raise
+
+
+def _request(view: RemoteView, speech: Speech) -> Request[VoteReceipt]:
+    form: dict[str, object] = {"approves": speech.approves, "reason": speech.reason}
+    if speech.signer is not None:
+        body = ApprovalGiven(
+            speech.topic.subject,
+            speech.topic.id,
+            speech.topic.content,
+            speech.approves,
+            roles_of(view.actor, view.policy().policy),
+            reason_text(speech.reason, "approving or rejecting"),
+            head=speech.head or "",
+        )
+        form |= signature_form(view, body, speech.signer)
+    elif speech.head is not None:
+        form["head"] = speech.head.strip().lower()
+    verb = "approved" if speech.approves else "rejected"
+    return Request(
+        speech.request.operation,
+        speech.request.ids,
+        sent=sent(form),
+        step=f"{verb} {speech.topic.called}",
+        if_match=speech.topic.content,
+    )
+
+
+def signature_form(
+    view: RemoteView, body: ApprovalGiven, signer: Signer
+) -> dict[str, object]:
+    """Return what is sent of a signature, which is made here.
+
+    Args:
+        view: The ledger.
+        body: What is said; its `head` may be the beginning of one, or empty for
+            whichever is last.
+        signer: What signs.
+
+    Raises:
+        StaleError: If the head is not the last one by now.
+    """
+    head = _whole(body.head or None, view.head().head)
+    policy = view.policy().policy.digest
+    own = signed(replace(body, head=head), by=view.actor, policy=policy, signer=signer)
+    return {"head": own.head, "key": own.key, "signature": own.signature}
+
+
+def _whole(given: str | None, last: str) -> str:
+    """Return the whole hash of the entry that was looked at.
+
+    Raises:
+        StaleError: If that is not the last one by now.
+    """
+    if given is None:
+        return last
+    wanted = given.strip().lower()
+    if len(wanted) == len(last):
+        return wanted  # The server says whether it is still the last one that counts.
+    if len(wanted) >= _HASH_SHOWN and last.startswith(wanted):
+        return last
+    raise StaleError(
+        Problem(
+            Code.REVIEW_AGAIN,
+            f"the ledger moved on since entry {wanted[:64]} was reviewed: its last"
+            f" entry is {last[:_HASH_SHOWN]}",
+            notes=("nothing was written",),
+            help="review again, and give the head that you have looked at",
+        )
+    )
+
+
+def _said(speech: Speech, told: object) -> Said:
+    one = decoded(VoteReceipt, told)
+    topic = speech.topic
+    if (one.subject, one.id, one.content, one.approves) != (
+        topic.subject,
+        topic.id,
+        topic.content,
+        speech.approves,
+    ):
+        raise not_understood("it tells of something else than was said").alone()
+    heard: tuple[Hearing, ...] = hearings_of(one.approvals)
+    return Said(
+        topic,
+        one.by,
+        one.approves,
+        one.roles,
+        heard,
+        one.entry,
+        one.repeated,
+        one.key or "",
+        corrected_in=one.corrected_in or 0,
+    )

@@ -1,0 +1,219 @@
+"""A workspace whose ledger a server keeps: the same verbs, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from modicum.api import operations
+from modicum.api.local.reservation_use import Use
+from modicum.api.local.using_ports import Adapters
+from modicum.api.operations import Operation
+from modicum.api.schema.release import ReleaseState
+from modicum.client.actions import RemoteGovernance
+from modicum.client.audits import RemoteAudits
+from modicum.client.elsewhere import not_from_here
+from modicum.client.escrow import RemoteEscrow
+from modicum.client.jobs import RemoteJobs
+from modicum.client.plan_actions import RemoteRounds
+from modicum.client.policies import RemotePolicies
+from modicum.client.releases import named, standing_of
+from modicum.client.request_encoding import Sent, sent
+from modicum.client.retry_connection import Connection, Request
+from modicum.client.submit import Deciding
+from modicum.ledger import Standing
+
+if TYPE_CHECKING:
+    from modicum.api.local.queries.actions import Queries
+
+
+class RemoteWorkspace(Deciding):
+    """One ledger that a server keeps: what may be asked of it, and what may be done.
+
+    Every step is sent under a key that is made for it, and repeated under that key if
+    it gets no answer: it is taken once. Who asks is what the token says.
+
+    Args:
+        connection: The server.
+        adapters: Other libraries that a reservation may be used with; None for none.
+    """
+
+    def __init__(
+        self, connection: Connection, adapters: Adapters | None = None
+    ) -> None:
+        super().__init__(connection)
+        #: Other libraries that a reservation may be used with; None for none.
+        self.adapters = adapters
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    # --- the life of a release ---
+
+    def start(self, release: str) -> Standing:
+        """Note, durably, that rows are about to be read. From here on it is spent.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not reserved, or its reservation ran out.
+            AccessError: If whoever asks may not.
+            UnavailableError: If the server gives no answer. Read no row then; nobody
+                knows whether it is started, and it may be spent.
+        """
+        return self._step(
+            operations.START_RELEASE, release, "started it, so that its loss is spent"
+        )
+
+    def post(self, release: str) -> Standing:
+        """Note that a started release is out.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not started.
+            AccessError: If whoever asks may not.
+            UnavailableError: If the server gives no answer. It is spent in any case.
+        """
+        return self._step(
+            operations.POST_RELEASE, release, "posted it; its loss is spent in any case"
+        )
+
+    def void(self, release: str, *, reason: str) -> Standing:
+        """Give up a reservation that was not started; its loss is taken back.
+
+        Args:
+            release: The id.
+            reason: Why, for the record; 1 to 2000 characters.
+
+        Raises:
+            InputError: If the ledger knows no such release, or no reason is given.
+            ConflictError: If it is not reserved any more.
+            AccessError: If whoever asks may not.
+            UnavailableError: If the server gives no answer. Count it as spent until
+                the ledger says that it is void.
+        """
+        content = sent({"reason": reason})
+        return self._step(
+            operations.VOID_RELEASE, release, "taken back its loss", content
+        )
+
+    def use(self, release: str) -> Use:
+        """Return a reservation to be used: a `with` block that starts and posts it.
+
+        Rows are read here; the server sees none of them.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not reserved.
+        """
+        return Use(self, release, self.adapters)
+
+    # --- the ledger ---
+
+    @property
+    def governance(self) -> RemoteGovernance:
+        """What people do who govern the ledger: approve, activate, remark."""
+        return RemoteGovernance(self)
+
+    @property
+    def rounds(self) -> RemoteRounds:
+        """What people do who plan rounds: open them, plan them, commit plans."""
+        return RemoteRounds(self)
+
+    @property
+    def escrow(self) -> RemoteEscrow:
+        """What people do in the escrow: register data, ask, agree, run, receive."""
+        return RemoteEscrow(self)
+
+    @property
+    def policies(self) -> RemotePolicies:
+        """What people do who work on policies: compile, compare and try them."""
+        return RemotePolicies(self._connection)
+
+    @property
+    def audits(self) -> RemoteAudits:
+        """What people do who audit the ledger: fetch bundles, and verify them."""
+        return RemoteAudits(self._connection)
+
+    @property
+    def jobs(self) -> RemoteJobs:
+        """What the server does that takes long: watched, and given up."""
+        return RemoteJobs(self._connection)
+
+    @property
+    def queries(self) -> Queries:
+        """What people do who ask private queries: price them, and run them here."""
+        from modicum.api.local.queries.actions import Queries
+
+        return Queries(self, self.adapters)
+
+    # --- what is done where the ledger is ---
+
+    def turn(self, work: Callable[[Any], Any], *, deciding: bool = False) -> NoReturn:
+        """Refuse: what is done in a turn of the ledger is done by the server.
+
+        Args:
+            work: What would be done.
+            deciding: Whether it decides about releases.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise not_from_here(
+            "a turn of the ledger",
+            "take the step that you mean, such as  ws.submit(…)  or"
+            "  ws.governance.approve(…)",
+        )
+
+    def init(self) -> NoReturn:
+        """Refuse: a ledger is made where it is kept.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise not_from_here(
+            "a new ledger",
+            "whoever keeps it makes it:  modicum init --policy policy.yaml ; another"
+            " policy is activated by  ws.governance.activate(…)",
+        )
+
+    def save_snapshot(self) -> NoReturn:
+        """Refuse: the server keeps its own snapshots.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise not_from_here("a snapshot", "leave it out: the server writes its own")
+
+    # --- inside ---
+
+    def _step(
+        self,
+        operation: Operation[ReleaseState],
+        release: str,
+        done: str,
+        content: Sent | None = None,
+    ) -> Standing:
+        request = Request(operation, named(release), sent=content, step=done)
+        return standing_of(self._connection.ask(request))

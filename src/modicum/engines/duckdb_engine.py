@@ -1,0 +1,337 @@
+"""DuckDB: reads files of this machine, and nothing else."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from weakref import finalize
+
+from sqlglot import exp
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.redaction import scrubbed
+from modicum.engines.file_types import must_be_here
+from modicum.engines.protocol import failed
+from modicum.engines.sources import ArrowRows, CsvFile, DuckdbTable, ParquetFiles
+from modicum.engines.sql_engine import SqlEngine
+from modicum.query.sql.columns import Form
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_NAME: Final = "duckdb"
+#: What it must not do on its own; none of it can be undone by a statement.
+_CLOSED: Final = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_unsigned_extensions": "false",
+    "python_enable_replacements": "false",
+}
+#: A line of a CSV file has so many bytes at most; some of them are read at a time.
+_LINE_MAX: Final = 1 << 24
+_DECIMAL: Final = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_FORMS: Final[dict[str, Form]] = {
+    "VARCHAR": "text",
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), "integer"),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER"), "integer"),
+    "FLOAT": "float",
+    "DOUBLE": "float",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    **dict.fromkeys(
+        ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"
+    ),
+    "TIMESTAMP WITH TIME ZONE": "zoned",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DuckdbOptions:
+    """What DuckDB may use.
+
+    Attributes:
+        memory: At most so much memory, such as `4GB`; None for most of the machine's.
+        threads: So many threads; None for one per core.
+        folder: Where it puts rows that do not fit into memory, not encrypted: into a
+            folder of its own there, which other users cannot read and which is removed
+            in the end. None for where temporary files go.
+        spills: Whether it may; if not, it fails where memory does not do.
+    """
+
+    memory: str | None = None
+    threads: int | None = None
+    folder: Path | None = None
+    spills: bool = True
+
+
+class DuckdbEngine(SqlEngine):
+    """Computes plans in DuckDB, in this process.
+
+    Args:
+        sources: By table, where its rows are, as `source_of` takes it.
+        options: What it may use.
+
+    Raises:
+        InputError: If a source is not there.
+        UnavailableError: If DuckDB cannot open it.
+    """
+
+    name = _NAME
+    dialect = "duckdb"
+    apart = True
+
+    def __init__(
+        self,
+        sources: Mapping[str, object],
+        options: DuckdbOptions = DuckdbOptions(),
+    ) -> None:
+        super().__init__(sources)
+        made = scrubbed(
+            lambda: tempfile.mkdtemp("", "modicum-duckdb-", options.folder),
+            failed(_NAME, "to start"),
+        )
+        self._own = Path(made)  # Other users cannot read it.
+        self._remove = finalize(self, shutil.rmtree, made, ignore_errors=True)
+        try:
+            self._connection = scrubbed(
+                lambda: _connected(options, self._own), failed(_NAME, "to start")
+            )
+            scrubbed(self._open, failed(_NAME, "to open the tables"))
+        except BaseException:
+            self.close()
+            raise
+
+    def interrupt(self) -> None:
+        """End what runs in another thread; it fails there."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Close DuckDB, and remove what it put aside."""
+        if hasattr(self, "_connection"):
+            self._connection.close()
+        self._remove()
+
+    def types(self, table: str) -> dict[str, str]:
+        """Return by column what DuckDB calls its type; no row is read.
+
+        Args:
+            table: The table.
+        """
+        described = scrubbed(
+            lambda: self._connection.execute(
+                f"DESCRIBE {self._relations[table]}"
+            ).fetchall(),
+            failed(_NAME, "to look at the columns"),
+        )
+        return {row[0]: row[1] for row in described}
+
+    # --- inside -----------------------------------------------------------------------
+
+    def _select(self, statement: str) -> Iterable[Sequence[object]]:
+        rows: list[tuple[object, ...]] = self._connection.execute(statement).fetchall()
+        return rows
+
+    def _fetch(self, statement: str) -> pa.Table:
+        return self._connection.sql(statement).to_arrow_table()
+
+    def _types_of(self, statement: str) -> tuple[str, ...]:
+        rows = self._connection.execute(f"DESCRIBE {statement}").fetchall()
+        return tuple(row[1] for row in rows)
+
+    def _keep(self, name: str, statement: str) -> None:
+        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {statement}")
+
+    def _open(self) -> None:
+        """Make the sources readable, and then nothing else."""
+        allowed: list[str] = []
+        for number, (table, source) in enumerate(self._sources.items()):
+            name = self._relations[table]
+            if isinstance(source, ArrowRows):
+                self._connection.register(name, source.rows)
+                continue
+            if isinstance(source, ParquetFiles):
+                must_be_here(source.paths, table)
+            if isinstance(source, DuckdbTable):
+                view = self._of_a_file(source, f"file_{number}")
+            else:
+                allowed += (
+                    source.paths if isinstance(source, ParquetFiles) else [source.path]
+                )
+                view = exp.select("*").from_(_reading(source))
+            self._connection.execute(
+                f"CREATE VIEW {name} AS {view.sql(dialect='duckdb')}"
+            )
+        paths = exp.Array(expressions=[exp.Literal.string(one) for one in allowed])
+        for statement in (
+            "SET TimeZone = 'UTC'",
+            # By what other rows of a file hold, it takes NaN for a number (2.0.0), or
+            # computes what no row that is read has.
+            "SET disabled_optimizers = 'statistics_propagation'",
+            # It shows how long the rows take.
+            "SET enable_progress_bar = false",
+            f"SET allowed_paths = {paths.sql(dialect='duckdb')}",
+            "SET enable_external_access = false",
+            "SET lock_configuration = true",
+        ):
+            self._connection.execute(statement)
+        for table, source in self._sources.items():
+            written = isinstance(source, CsvFile) and not source.typed
+            self._forms[table] = self._described(self._relations[table], written)
+
+    def _of_a_file(self, source: DuckdbTable, file: str) -> exp.Select:
+        """Return what reads a table of a DuckDB file.
+
+        Its texts may have collations, by which different ones are the same: what one
+        row holds could then decide about another. They are compared byte by byte.
+        """
+        path = _text(source.path)
+        self._connection.execute(f"ATTACH {path} AS {file} (READ_ONLY)")
+        table = exp.table_(source.table, db="main", catalog=file, quoted=True)
+        named = (
+            "WHERE database_name = ? AND schema_name = 'main'"
+            " AND lower(table_name) = lower(?)"
+        )
+        if self._number_of(f"duckdb_tables() {named}", source, file) != 1:
+            raise _not_a_table(
+                source,
+                "it is not there, or a view, and what that computes of many rows has no"
+                " bound",
+                "name a table, or write the view's rows to a Parquet file",
+            )
+        if self._number_of(f"duckdb_columns() {named} AND is_generated", source, file):
+            raise _not_a_table(
+                source,
+                "what its generated columns compute has no bound",
+                "write its rows to a table without them, or to a Parquet file",
+            )
+        rows = self._connection.execute(f"DESCRIBE {table.sql(dialect='duckdb')}")
+        columns = [(row[0], row[1]) for row in rows.fetchall()]
+        read = []
+        for name, column_type in columns:
+            column: exp.Expression = exp.column(name, quoted=True)
+            if column_type == "VARCHAR":
+                binary = exp.to_identifier("binary", quoted=True)
+                column = exp.Collate(this=column, expression=binary)
+            read.append(exp.alias_(column, name, quoted=True))
+        return exp.select(*read).from_(table)
+
+    def _number_of(self, what: str, source: DuckdbTable, file: str) -> int:
+        found = self._connection.execute(
+            f"SELECT count(*) FROM {what}",  # noqa: S608 - our own words
+            [file, source.table],
+        ).fetchone()
+        assert found is not None  # A count is one row.
+        return int(found[0])
+
+    def _described(self, name: str, written: bool) -> dict[str, Form]:  # noqa: FBT001
+        rows = self._connection.execute(f"DESCRIBE {name}").fetchall()
+        return {row[0]: "written" if written else _form(row[1]) for row in rows}
+
+
+def _connected(options: DuckdbOptions, folder: Path) -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        **_CLOSED,
+        # What does not fit into memory is written as it is: without OpenSSL, which
+        # its extension `httpfs` brings, DuckDB refuses to encrypt.
+        "temp_directory": str(folder) if options.spills else "",
+    }
+    if options.memory is not None:
+        settings["memory_limit"] = options.memory
+    if options.threads is not None:
+        settings["threads"] = str(options.threads)
+    return duckdb.connect(":memory:", config=settings)
+
+
+def _reading(source: ParquetFiles | CsvFile) -> exp.Expression:
+    """Return the call that reads files as they are, without guessing."""
+    if isinstance(source, ParquetFiles):
+        paths = [exp.Literal.string(one) for one in source.paths]
+        return _call(
+            "read_parquet", exp.Array(expressions=paths), hive_partitioning=exp.false()
+        )
+    if source.typed:
+        return _typed(source)
+    names = [
+        exp.PropertyEQ(
+            this=exp.Literal.string(one), expression=exp.Literal.string("VARCHAR")
+        )
+        for one in source.columns
+    ]
+    return _call(
+        "read_csv",
+        exp.Literal.string(source.path),
+        auto_detect=exp.false(),
+        header=exp.true(),
+        delim=exp.Literal.string(","),
+        quote=exp.Literal.string('"'),
+        escape=exp.Literal.string('"'),
+        nullstr=exp.Literal.string(""),
+        columns=exp.Struct(expressions=names),
+        # Where it cuts a file in pieces, a text with line breaks ends the run.
+        parallel=exp.false(),
+        max_line_size=exp.Literal.number(_LINE_MAX),
+        buffer_size=exp.Literal.number(4 * _LINE_MAX),
+    )
+
+
+def _typed(source: CsvFile) -> exp.Expression:
+    """Return the call that finds types in rows, and nothing else: no delimiter."""
+    names = [exp.Literal.string(one) for one in source.columns]
+    return _call(
+        "read_csv",
+        exp.Literal.string(source.path),
+        header=exp.true(),
+        skip=exp.Literal.number(0),
+        names=exp.Array(expressions=names),
+        delim=exp.Literal.string(","),
+        quote=exp.Literal.string('"'),
+        escape=exp.Literal.string('"'),
+        comment=exp.Literal.string(""),
+        nullstr=exp.Literal.string(""),
+    )
+
+
+def _call(
+    name: str, first: exp.Expression, **settings: exp.Expression
+) -> exp.Expression:
+    named = [
+        exp.PropertyEQ(this=exp.to_identifier(key), expression=value)
+        for key, value in settings.items()
+    ]
+    return exp.Anonymous(this=name, expressions=[first, *named])
+
+
+def _not_a_table(source: DuckdbTable, reason: str, remedy: str) -> InputError:
+    return InputError(
+        Problem(
+            Code.DATA_NOT_AS_DECLARED,
+            f"`{source.table[:100]}` is not a table of rows in the schema `main`:"
+            f" {reason}",
+            help=remedy,
+        )
+    )
+
+
+def _text(value: str) -> str:
+    return exp.Literal.string(value).sql(dialect="duckdb")
+
+
+def _form(described: str) -> Form:
+    if described.startswith("ENUM("):
+        return "text"
+    digits = _DECIMAL.fullmatch(described)
+    if digits is None:
+        return _FORMS.get(described, "other")
+    precision, scale = int(digits[1]), int(digits[2])
+    if scale == 0 and precision <= 18:
+        return "integer"
+    return "decimal" if precision <= 15 else "long-decimal"

@@ -1,0 +1,204 @@
+"""Noise from OpenDP's samplers: discrete Laplace and discrete Gaussian, on integers.
+
+OpenDP draws exactly from these laws, with the entropy of the operating system, and
+cannot be seeded. Noise is drawn around 0 and added here, to whole numbers of any size:
+so nothing saturates, however large a sum is, and neither what is drawn nor how long it
+takes depends on what it is added to. A draw itself has 64 bits. At the largest scale
+that is taken, it fails to fit with a probability below 1e-1700; then nothing is told.
+
+OpenDP takes 6 to 13 microseconds for a draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from modicum.core.errors import Code, InputError, Problem, check
+from modicum.core.extras import not_installed
+from modicum.core.rationals import brief
+from modicum.core.redaction import scrubbed
+from modicum.engines.protocol import failed
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_NAME: Final = "opendp"
+
+#: Noise of a larger scale than this could outgrow 64 bits.
+SCALE_MAX: Final = 2**50
+#: A draw that is farther from 0 than this is none: see above.
+_DRAW_MAX: Final = 2**62
+#: OpenDP takes whole sensitivities up to this.
+_WHOLE_MAX: Final = 2**63 - 1
+#: How many numbers are drawn at a time; in between, the run may be interrupted.
+_AT_A_TIME: Final = 16_384
+#: What OpenDP says that noise costs is rounded in floats, by much less than this.
+_ROUNDING: Final = Fraction(1, 2**44)
+
+_MEASURES: Final = {
+    "laplace": "MaxDivergence",
+    "gaussian": "ZeroConcentratedDivergence",
+}
+
+
+class OpenDpSampler:
+    """Draws noise; a `Sampler` of `modicum.api.ports.engine`."""
+
+    def check(self, noise: str, scale: Fraction, sensitivity: Fraction) -> None:
+        """Refuse noise that cannot be drawn exactly, or costs more than is priced.
+
+        Args:
+            noise: `gaussian` or `laplace`.
+            scale: Its scale, in steps.
+            sensitivity: How far the answer moves, in steps: in the L2 norm for
+                `gaussian`, in the L1 norm, a whole number, for `laplace`.
+
+        Raises:
+            InputError: If a float does not hold the scale, if it is too large, if
+                OpenDP is not there, or prices the noise otherwise than modicum does.
+            UnavailableError: If OpenDP fails.
+        """
+        measurement = _measurement(noise, scale)
+        moved = _moved(noise, sensitivity)
+        found = scrubbed(lambda: measurement.map(moved), failed(_NAME, "pricing noise"))
+        measure = str(measurement.output_measure).removesuffix("()")
+        price = priced(noise, scale, sensitivity)
+        agrees = (
+            measure == _MEASURES[noise]
+            and math.isfinite(found)
+            and abs(Fraction(found) - price) <= price * _ROUNDING
+        )
+        if not agrees:
+            raise InputError(
+                Problem(
+                    Code.ENGINE_FAILED,
+                    f"OpenDP prices {noise} noise of scale {brief(scale)} at {found:g}"
+                    f" in {measure}, modicum at {brief(price)}",
+                    notes=("nothing is drawn unless both agree",),
+                    help="install the version of OpenDP that modicum asks for",
+                )
+            )
+
+    def add(self, noise: str, scale: Fraction, values: Sequence[int]) -> list[int]:
+        """Return whole numbers with discrete noise, each with a draw of its own.
+
+        Args:
+            noise: `gaussian` or `laplace`.
+            scale: Its scale, in steps.
+            values: The numbers, of any size.
+
+        Raises:
+            InputError: As for `check`.
+            UnavailableError: If OpenDP fails.
+        """
+        draws = self.draws(noise, scale, len(values))
+        return [value + draw for value, draw in zip(values, draws, strict=True)]
+
+    def draws(self, noise: str, scale: Fraction, number: int) -> Iterator[int]:
+        """Return noise around 0.
+
+        Args:
+            noise: `gaussian` or `laplace`.
+            scale: Its scale, in steps.
+            number: How many draws.
+
+        Raises:
+            InputError: As for `check`.
+            UnavailableError: If OpenDP fails.
+        """
+        measurement = _measurement(noise, scale)
+        failure = failed(_NAME, "drawing noise")
+        for first in range(0, number, _AT_A_TIME):
+            zeros = [0] * min(_AT_A_TIME, number - first)
+            drawn = scrubbed(partial(measurement, zeros), failure)
+            if len(drawn) != len(zeros) or max(map(abs, drawn)) > _DRAW_MAX:
+                raise failure
+            yield from drawn
+
+
+def priced(noise: str, scale: Fraction, sensitivity: Fraction) -> Fraction:
+    """Return what noise costs: ε of `laplace`, ρ of `gaussian`.
+
+    Args:
+        noise: The kind of noise.
+        scale: Its scale.
+        sensitivity: How far the answer moves, in its norm.
+    """
+    quotient = sensitivity / scale
+    return quotient if noise == "laplace" else quotient * quotient / 2
+
+
+def _measurement(noise: str, scale: Fraction) -> Any:
+    """Return OpenDP's mechanism on vectors of whole numbers."""
+    check(noise in _MEASURES, "noise is gaussian or laplace")
+    exact = _as_float(scale)
+    library = _opendp()
+
+    def built() -> Any:
+        domain = library.vector_domain(library.atom_domain(T="i64"))
+        if noise == "laplace":
+            metric = library.l1_distance(T="i64")
+            return library.m.make_laplace(domain, metric, scale=exact)
+        metric = library.l2_distance(T="f64")
+        return library.m.make_gaussian(domain, metric, scale=exact)
+
+    return scrubbed(built, failed(_NAME, "making noise"))
+
+
+def _opendp() -> ModuleType:
+    try:
+        import opendp.prelude as library
+    except ImportError:
+        what = "OpenDP, which draws the noise,"
+        raise InputError(not_installed(what, "modicum[query]")) from None
+    library.enable_features("contrib")  # Its name for all that is not verified twice.
+    return library
+
+
+def _as_float(scale: Fraction) -> float:
+    """Return a scale as a float that is exactly it."""
+    if scale > SCALE_MAX:
+        raise InputError(
+            Problem(
+                Code.DOES_NOT_FIT,
+                f"noise of scale {brief(scale)} is too large to be drawn;"
+                f" the largest is {SCALE_MAX}",
+                help="give the column a coarser `step` or narrower `bounds` in the"
+                " tables file, or spend more on the query",
+            )
+        )
+    if scale <= 0 or Fraction(float(scale)) != scale:
+        raise InputError(
+            Problem(
+                Code.DOES_NOT_FIT,
+                f"no float is the scale {brief(scale)} of noise, and above 0",
+                notes=("the scale that is drawn must be the one that is priced",),
+                help="round it up to fewer binary digits",
+            )
+        )
+    return float(scale)
+
+
+def _moved(noise: str, sensitivity: Fraction) -> int | float:
+    """Return a sensitivity as OpenDP takes it, rounded up."""
+    if noise == "laplace" and sensitivity <= _WHOLE_MAX:
+        if sensitivity.denominator == 1:
+            return int(sensitivity)
+    elif noise != "laplace" and sensitivity <= 2**512:
+        nearest = float(sensitivity)
+        if nearest >= sensitivity:
+            return nearest
+        return math.nextafter(nearest, math.inf)
+    raise InputError(
+        Problem(
+            Code.DOES_NOT_FIT,
+            f"an answer that moves by {brief(sensitivity)} is too much for {noise}"
+            " noise, or no whole number",
+            help="give the column a coarser `step` or narrower `bounds` in the tables"
+            " file",
+        )
+    )

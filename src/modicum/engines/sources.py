@@ -1,0 +1,178 @@
+"""Where the rows of a table lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from modicum.engines.file_types import (
+    header_of,
+    must_be_duckdb,
+    must_be_parquet,
+    unreadable,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from modicum.core.errors import InputError
+
+#: Engines take these in a path for patterns of their own.
+_PATTERNS: Final = frozenset("*?[]{}")
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFiles:
+    """Parquet files that hold one table together.
+
+    Attributes:
+        paths: The files, at least one; for Spark also URLs of a cluster's storage.
+    """
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A CSV file: UTF-8, commas, double quotes, names in the first line; empty is NULL.
+
+    Attributes:
+        path: The file.
+        columns: The names in its first line.
+        typed: Whether the engine finds the types of its columns in the rows, and
+            nothing else about the file; else all are texts, as a guarantee needs: what
+            one row holds must not decide how the others are read.
+    """
+
+    path: str
+    columns: tuple[str, ...]
+    typed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DuckdbTable:
+    """A table or view of a DuckDB file.
+
+    Attributes:
+        path: The file.
+        table: Its name.
+    """
+
+    path: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRows:
+    """Rows in memory.
+
+    Attributes:
+        rows: The Arrow table.
+    """
+
+    rows: pa.Table
+
+
+Source: TypeAlias = ParquetFiles | CsvFile | DuckdbTable | ArrowRows
+
+
+def source_of(where: object, table: str) -> Source:
+    """Return where the rows of a table lie.
+
+    Args:
+        where: A path: `….csv`, `….duckdb::table` (the table's name if it is left
+            away), anything else is a Parquet file, a folder of such files or a pattern
+            for their names; several of these in a list; or rows in memory: an Arrow
+            table or batch. What has yet to be read or converted is not taken: rows
+            are read after the start of a release, and its failures may quote them.
+        table: The table's name.
+
+    Raises:
+        InputError: If nothing is there, or nothing that can be read.
+    """
+    if isinstance(where, ParquetFiles | CsvFile | DuckdbTable | ArrowRows):
+        return where
+    if isinstance(where, str | Path):
+        return _of_path(str(where), table)
+    if isinstance(where, list | tuple):
+        if any(Path(str(part)).suffix.lower() == ".csv" for part in where):
+            raise unreadable(table, "a list is one of Parquet files")
+        paths = [one for part in where for one in _parquet(str(part), table)]
+        return ParquetFiles(tuple(paths))
+    return ArrowRows(_arrow(where, table))
+
+
+def _of_path(path: str, table: str) -> Source:
+    place, _, inside = path.partition("::")
+    if inside or Path(place).suffix.lower() in {".duckdb", ".ddb"}:
+        file = _file(place, table)
+        must_be_duckdb(file, table)
+        if not (inside or table):
+            reason = "nothing says which table of the DuckDB file is meant"
+            raise unreadable(table, reason, "write FILE.duckdb::TABLE")
+        return DuckdbTable(file, inside or table)
+    if Path(place).suffix.lower() == ".csv":
+        return CsvFile(_file(place, table), header_of(place, table))
+    return ParquetFiles(_parquet(path, table))
+
+
+def _parquet(path: str, table: str) -> tuple[str, ...]:
+    if "://" in path:
+        return (path,)
+    place = Path(path)
+    if place.is_dir():
+        found = sorted(place.rglob("*.parquet"))
+    elif place.is_file():
+        found = [place]
+    else:
+        anchor = Path(place.anchor or ".")
+        found = sorted(anchor.glob(str(place.relative_to(place.anchor))))
+    if not found:
+        raise _no_parquet(place, path, table)
+    files = tuple(_file(str(one), table) for one in found)
+    for file in files:
+        must_be_parquet(file, table)
+    return files
+
+
+def _no_parquet(place: Path, path: str, table: str) -> InputError:
+    if not place.is_dir():
+        return _not_there(path, table, "Parquet file")
+    reason = "the folder has no file whose name ends in `.parquet`"
+    if any(place.glob("*.csv")):
+        return unreadable(table, reason, "name one `.csv` file; several are no table")
+    return unreadable(table, reason)
+
+
+def _not_there(path: str, table: str, what: str = "file") -> InputError:
+    reason = f"there is no such {what}: `{path[:200]}`"
+    if path.startswith("~"):
+        return unreadable(table, reason, "write the path without ~")
+    return unreadable(table, reason)
+
+
+def _file(path: str, table: str) -> str:
+    place = Path(path).absolute()
+    if not place.is_file():
+        raise _not_there(path, table)
+    if not _PATTERNS.isdisjoint(str(place)) or "://" in path:
+        raise unreadable(table, "engines take its path for a pattern")
+    return str(place)
+
+
+def _arrow(where: Any, table: str) -> pa.Table:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise unreadable(table, "rows in memory need `pyarrow`") from None
+    if isinstance(where, pa.Table):
+        return where
+    if isinstance(where, pa.RecordBatch):
+        return pa.Table.from_batches([where])
+    raise unreadable(
+        table,
+        "it is neither a path nor a table of Arrow",
+        "name a file, or read the rows yourself: `reader.read_all()`,"
+        " `relation.to_arrow_table()`, `pyarrow.table(frame)`",
+    )

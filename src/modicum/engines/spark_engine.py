@@ -1,0 +1,162 @@
+"""Spark: on this machine, or on a cluster that reads its own storage."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.redaction import scrubbed
+from modicum.engines.protocol import failed
+from modicum.engines.sources import CsvFile, DuckdbTable, ParquetFiles, Source
+from modicum.engines.spark_session import SparkOptions, own_session, running, started
+from modicum.engines.sql_engine import SqlEngine
+from modicum.query.sql.columns import Form
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["SparkEngine", "SparkOptions"]
+
+_NAME: Final = "spark"
+_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+_FORMS: Final[dict[str, Form]] = {
+    "string": "text",
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
+    "float": "float",
+    "double": "float",
+    "boolean": "boolean",
+    "date": "date",
+    "timestamp_ntz": "timestamp",
+    "timestamp": "zoned",
+}
+
+
+class SparkEngine(SqlEngine):
+    """Computes plans in Spark.
+
+    Args:
+        sources: By table, where its rows are, as `source_of` takes it; a cluster reads
+            files by the same paths.
+        options: Which Spark to use.
+
+    Raises:
+        InputError: If a source is not there, or in a file that Spark does not read.
+        UnavailableError: If Spark does not start, or cannot open a source.
+    """
+
+    name = _NAME
+    dialect = "spark"
+    apart = False
+
+    def __init__(
+        self,
+        sources: Mapping[str, object],
+        options: SparkOptions = SparkOptions(),  # noqa: B008 - it is frozen
+    ) -> None:
+        super().__init__(sources)
+        self._started: SparkSession | None = None
+        self._folder = Path(tempfile.mkdtemp(prefix="modicum-spark-"))
+        try:
+            self._session = scrubbed(
+                lambda: self._start(options, self._folder), failed(_NAME, "to start")
+            )
+            scrubbed(self._open, failed(_NAME, "to open the tables"))
+        except BaseException:
+            self.close()
+            raise
+
+    def interrupt(self) -> None:
+        """End what runs in another thread; it fails there."""
+        scrubbed(self._session.interruptAll, failed(_NAME, "to stop"))
+
+    def close(self) -> None:
+        """Drop the tables; end the session if it was started here."""
+        with suppress(Exception):  # It may be gone already.
+            for relation in self._relations.values():
+                self._session.catalog.dropTempView(relation)
+        if self._started is not None:
+            with suppress(Exception):
+                self._started.stop()
+            self._started = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    # --- inside -----------------------------------------------------------------------
+
+    def _select(self, statement: str) -> Iterable[Sequence[object]]:
+        return self._session.sql(statement).collect()
+
+    def _fetch(self, statement: str) -> pa.Table:
+        return self._session.sql(statement).toArrow()
+
+    def _types_of(self, statement: str) -> tuple[str, ...]:
+        return tuple(kind for _, kind in self._session.sql(statement).dtypes)
+
+    def _keep(self, name: str, statement: str) -> None:
+        rows = self._session.sql(statement).localCheckpoint()
+        rows.createOrReplaceTempView(name)
+
+    def _start(self, options: SparkOptions, folder: Path) -> SparkSession:
+        base = options.session or running()
+        if base is None:
+            base = self._started = started(options, folder)
+        return own_session(base, options)
+
+    def _open(self) -> None:
+        for table, source in self._sources.items():
+            frame = self._read(table, source)
+            frame.createOrReplaceTempView(self._relations[table])
+            written = isinstance(source, CsvFile) and not source.typed
+            self._forms[table] = {
+                name: "written" if written else _form(kind)
+                for name, kind in frame.dtypes
+            }
+
+    def _read(self, table: str, source: Source) -> DataFrame:
+        read = self._session.read
+        if isinstance(source, ParquetFiles):
+            return read.parquet(*source.paths)
+        if isinstance(source, CsvFile):
+            return read.csv(
+                source.path,
+                schema=None if source.typed else _texts(source.columns),
+                inferSchema=source.typed,
+                header=True,
+                mode="FAILFAST",
+                quote='"',
+                escape='"',
+                multiLine=True,
+                encoding="UTF-8",
+            )
+        if isinstance(source, DuckdbTable):
+            raise InputError(
+                Problem(
+                    Code.DATA_NOT_AS_DECLARED,
+                    f"Spark does not read the DuckDB file of table `{table}`",
+                    help="export it to Parquet, or use DuckDB",
+                )
+            )
+        return self._session.createDataFrame(source.rows)
+
+
+def _texts(columns: Sequence[str]) -> StructType:
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    return StructType([StructField(name, StringType()) for name in columns])
+
+
+def _form(described: str) -> Form:
+    digits = _DECIMAL.fullmatch(described)
+    if digits is None:
+        return _FORMS.get(described, "other")
+    precision, scale = int(digits[1]), int(digits[2])
+    if scale == 0 and precision <= 18:
+        return "integer"
+    return "decimal" if precision <= 15 else "long-decimal"

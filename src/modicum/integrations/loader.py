@@ -1,0 +1,112 @@
+"""Which libraries a reservation may be used with, each loaded when it is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modicum.api.ports.in_use import InUse
+    from modicum.api.ports.reservation import Reserved
+    from modicum.engines.factory import SystemLots
+    from modicum.engines.noise import OpenDpSampler
+    from modicum.engines.protocol import Engine
+
+
+class Adapters:
+    """The libraries that a reservation may be used with."""
+
+    def opendp(self, use: InUse, mechanism: Reserved) -> Any:
+        """Return what runs OpenDP as one mechanism of a reservation.
+
+        Args:
+            use: The reservation in use.
+            mechanism: The mechanism.
+
+        Raises:
+            UsageError: If OpenDP is not installed.
+        """
+        from modicum.integrations.opendp_measurements import OpenDP
+
+        return OpenDP(use, mechanism)
+
+    def opacus(self, use: InUse, mechanism: Reserved) -> Any:
+        """Return what trains by Opacus as one mechanism of a reservation.
+
+        Args:
+            use: The reservation in use.
+            mechanism: The mechanism.
+
+        Raises:
+            UsageError: If Opacus is not installed.
+        """
+        from modicum.integrations.opacus_training import Opacus
+
+        return Opacus(use, mechanism)
+
+    def tumult(
+        self,
+        use: InUse,
+        mechanism: Reserved,
+        python: str,
+        settings: Mapping[str, str] | None,
+    ) -> Any:
+        """Return what runs scripts for Tumult as one mechanism of a reservation.
+
+        Args:
+            use: The reservation in use.
+            mechanism: The mechanism.
+            python: The Python of an environment with Tumult Analytics.
+            settings: Settings of its Spark.
+
+        Raises:
+            InputError: If it is not reserved in a way that a session could have.
+            UsageError: If what reads Arrow is not installed here.
+        """
+        from modicum.integrations.tumult_script import Tumult
+
+        return Tumult(use, mechanism, python, settings)
+
+    def process(self) -> int:
+        """Return what tells this process from those that are copies of it."""
+        return os.getpid()
+
+    # --- private queries ---
+
+    def engine(
+        self,
+        name: str,
+        sources: Mapping[str, object],
+        spark_master: str,
+        *,
+        spills: bool = True,
+    ) -> Engine:
+        """Return an engine that reads some tables; it is to be closed.
+
+        Args:
+            name: `duckdb` or `spark`.
+            sources: By table, where its rows are.
+            spark_master: For Spark, where it runs.
+            spills: Whether rows that do not fit into memory may be written to a disk.
+
+        Raises:
+            UsageError: If there is no such engine, or it is not installed.
+            InputError: If a source is not there.
+            UnavailableError: If it does not start.
+        """
+        from modicum.engines.factory import open_engine
+
+        return open_engine(name, sources, master=spark_master, spills=spills)
+
+    def sampler(self) -> OpenDpSampler:
+        """Return where noise comes from."""
+        from modicum.engines.noise import OpenDpSampler
+
+        return OpenDpSampler()
+
+    def lots(self) -> SystemLots:
+        """Return where secrets come from."""
+        from modicum.engines.factory import SystemLots
+
+        return SystemLots()

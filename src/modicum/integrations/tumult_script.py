@@ -1,0 +1,282 @@
+"""Scripts for Tumult Analytics under a reservation, in an environment of its own.
+
+The session is made here, in a worker, with what is reserved; the script gets it and
+gives tables back. That these were made by the session is up to the script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from modicum.api.ports.in_use import InUse
+from modicum.api.ports.reservation import Reserved
+from modicum.core.diagnostics import fail
+from modicum.core.errors import Code
+from modicum.integrations.library_errors import loaded
+from modicum.integrations.tumult_answers import Answers, answers_of, spent
+from modicum.integrations.tumult_session import (
+    Source,
+    count,
+    id_column,
+    refuse_sources,
+    session_budget,
+    source_of,
+)
+from modicum.integrations.workers import child
+from modicum.integrations.workers.parent import Worker
+from modicum.integrations.workers.runner import Runner
+from modicum.system.files import opened
+
+TUMULT: Final = Runner(
+    library="Tumult",
+    file=Path(child.__file__).with_name("tumult_runner.py"),
+    versions={"tmlt.analytics": ("0.21",), "tmlt.core": ("0.19", "0.20")},
+    install="pip install 'tmlt.analytics==0.21.0'",
+    doing={
+        "runner": "to be looked at",
+        "script": "in the script",
+        "java": "to find Java",
+        "import": "to be loaded",
+        "spark": "to start Spark",
+        "sources": "reading the tables",
+        "session": "in its session",
+        "tables": "writing the answers",
+    },
+)
+#: Loading the library and starting Spark.
+PREPARE_SECONDS: Final = 600.0
+#: All that a script does, unless something else is said.
+RUN_SECONDS: Final = 3600.0
+_SCRIPT_MAX: Final = 2**19
+
+
+class Tumult:
+    """Tumult Analytics as one mechanism of a reservation.
+
+    Args:
+        use: The reservation in use.
+        mechanism: The mechanism: `declared`, with a cost for one unit, in eps, in rho,
+            or in eps and delta.
+        python: The Python of Tumult's environment.
+        settings: Settings of Spark, such as `spark.driver.memory`; those that keep
+            rows from being told stay as they are.
+
+    Raises:
+        InputError: If it is not reserved so.
+        UsageError: If what reads Arrow is not installed here.
+    """
+
+    def __init__(
+        self,
+        use: InUse,
+        mechanism: Reserved,
+        python: str | Path,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        loaded("pyarrow", "Arrow", "modicum[tables]")
+        self._use = use
+        self._mechanism = mechanism
+        self._python = python
+        self._settings = dict(settings or {})
+        #: What a session is given.
+        self.budget: Final = session_budget(mechanism)
+
+    # --- tables ---
+
+    def rows_with_id(
+        self, file: str | Path, *, columns: Mapping[str, str] | None = None
+    ) -> Source:
+        """Return a table in which the unit's id tells whose a row is.
+
+        Rows without an id are left out. Tumult's `AddRowsWithID`.
+
+        Args:
+            file: A file `.parquet`, `.csv` or `.arrow`, or a folder of Parquet files.
+            columns: By column of a CSV file, in order, its type: `text`, `integer`,
+                `number`, `date` or `timestamp`.
+
+        Raises:
+            InputError: If the unit has no such id, or the file cannot be used.
+        """
+        (unit,) = self._mechanism.units
+        column = id_column(unit, self._use.unit(unit))
+        return source_of(file, {"id_column": column}, columns)
+
+    def max_rows(
+        self,
+        file: str | Path,
+        rows: int,
+        *,
+        columns: Mapping[str, str] | None = None,
+    ) -> Source:
+        """Return a table with a bound on the rows of one instance of the unit.
+
+        That no instance has more is your knowledge. Tumult's `AddMaxRows`.
+
+        Args:
+            file: As for `rows_with_id`.
+            rows: How many rows one instance has at most, >= 1.
+            columns: As for `rows_with_id`.
+
+        Raises:
+            InputError: If the number or the file cannot be used.
+        """
+        return source_of(file, {"max_rows": count("rows", rows)}, columns)
+
+    def max_rows_in_max_groups(
+        self,
+        file: str | Path,
+        rows: int,
+        groups: int,
+        *,
+        column: str,
+        columns: Mapping[str, str] | None = None,
+    ) -> Source:
+        """Return a table with a bound on the rows of one instance in each group.
+
+        That no instance has more is your knowledge. Tumult's `AddMaxRowsInMaxGroups`.
+
+        Args:
+            file: As for `rows_with_id`.
+            rows: How many rows one instance has in a group at most, >= 1.
+            groups: In how many groups it has rows at most, >= 1.
+            column: The column that tells the group of a row.
+            columns: As for `rows_with_id`.
+
+        Raises:
+            InputError: If a number or the file cannot be used.
+        """
+        change: dict[str, int | str] = {
+            "grouping_column": column,
+            "max_groups": count("groups", groups),
+            "max_rows_per_group": count("rows", rows),
+        }
+        return source_of(file, change, columns)
+
+    def public(
+        self, file: str | Path, *, columns: Mapping[str, str] | None = None
+    ) -> Source:
+        """Return a table about nobody, which nothing protects.
+
+        Args:
+            file: As for `rows_with_id`.
+            columns: As for `rows_with_id`.
+
+        Raises:
+            InputError: If the file cannot be used.
+        """
+        return source_of(file, None, columns)
+
+    # --- scripts ---
+
+    def prepare(self, script: str | Path, sources: Mapping[str, Source]) -> Script:
+        """Return a script that is ready to run. No row is read.
+
+        Starts Tumult and its Spark, and looks at the script: before the block of the
+        reservation is entered, what goes wrong with them costs nothing.
+
+        Args:
+            script: A Python file with a function `answer(session)`, which returns
+                tables by name: DataFrames of Spark or pandas, or tables of Arrow.
+            sources: The tables of the session, by name.
+
+        Raises:
+            InputError: If the script or a table cannot be used.
+            UsageError: If the environment has no Tumult, or another version.
+            UnavailableError: If Tumult, Java or Spark do not start, or the script is
+                no Python.
+        """
+        refuse_sources(sources)
+        path = Path(script).absolute()
+        job = {
+            "script": {
+                "name": path.name,
+                "folder": str(path.parent),
+                "text": _text_of(path),
+            },
+            "settings": self._settings,
+            "budget": {name: str(value) for name, value in self.budget.items()},
+            "sources": {name: one.to_plain() for name, one in sources.items()},
+        }
+        worker = Worker(TUMULT, self._python)
+        worker.prepare(job, seconds=PREPARE_SECONDS)
+        return Script(self._use, self._mechanism.name, worker, job)
+
+
+class Script:
+    """A script that is ready to run, once.
+
+    Its Tumult waits until then. It is ended after the run, and when nobody holds it.
+
+    Args:
+        use: The reservation in use.
+        mechanism: The mechanism's name.
+        worker: The process in which Tumult waits.
+        job: What it will be asked to run.
+    """
+
+    def __init__(
+        self, use: InUse, mechanism: str, worker: Worker, job: Mapping[str, Any]
+    ) -> None:
+        self._use = use
+        self._mechanism = mechanism
+        self._worker = worker
+        self._job = job
+        self._budget = {name: Fraction(text) for name, text in job["budget"].items()}
+        self._well = False
+
+    def run(self, *, seconds: float = RUN_SECONDS) -> Answers:
+        """Return what the script comes to.
+
+        If it fails, ends or takes longer, the release stays started, and spent.
+
+        Args:
+            seconds: How long it may take, > 0.
+
+        Raises:
+            ConflictError: If the mechanism ran already, rows may not be read now, or
+                the session had another budget.
+            UnavailableError: If Tumult or the script fails.
+        """
+        self._use.claim(self._mechanism)
+        self._use.before_post(self.confirm)
+        try:
+            found = self._worker.run(self._job, seconds=seconds)
+            answers = answers_of(found, self._budget, self._worker.scratch)
+        finally:
+            self.close()
+        self._well = True
+        return answers
+
+    def confirm(self) -> None:
+        """Return if the script ran well; else its release is not posted.
+
+        Raises:
+            ConflictError: If it did not.
+        """
+        if not self._well:
+            raise spent("the script did not run to its end")
+
+    def close(self) -> None:
+        """End the Tumult that waits."""
+        self._worker.close()
+
+
+def _text_of(script: Path) -> str:
+    with opened(script) as stream:
+        text = stream.read(_SCRIPT_MAX + 1)
+    if len(text) > _SCRIPT_MAX:
+        raise fail(
+            Code.TOO_LARGE,
+            f"{script} is no script: it has more than {_SCRIPT_MAX} bytes",
+            help="put what it needs into modules beside it",
+        )
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        raise fail(
+            Code.NOT_TEXT, f"{script} is no text in UTF-8", help="save it as UTF-8"
+        ) from None

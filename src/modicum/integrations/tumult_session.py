@@ -1,0 +1,228 @@
+"""What a session of Tumult is made of: its budget, and tables with what they protect.
+
+Tumult's sessions speak of rows that are added or removed. What one instance of a unit
+can add or remove is said for each table; all tables change at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+from modicum.accounting.budgets import ApproxBudget, PureBudget, ZcdpBudget
+from modicum.api.ports.reservation import Reserved
+from modicum.core.diagnostics import fail
+from modicum.core.errors import Code
+from modicum.policy.past_units import Known
+
+_FORMS: Final = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+}
+_KINDS: Final = ("text", "integer", "number", "date", "timestamp")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
+# Spark takes these for patterns of names.
+_PATTERN: Final = re.compile(r"[*?\[\]{}\\,]")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table for a session.
+
+    Attributes:
+        file: Where its rows are, as an absolute path.
+        form: In what form: `parquet`, `csv` or `arrow`.
+        change: What one instance of the unit can add or remove, in the words of
+            Tumult's protected changes; None for a public table.
+        columns: The types of its columns, in order, for a CSV file.
+    """
+
+    file: str
+    form: str
+    change: Mapping[str, int | str] | None
+    columns: Mapping[str, str] | None = None
+
+    def to_plain(self) -> dict[str, object]:
+        """Return it for a worker."""
+        return {
+            "file": self.file,
+            "form": self.form,
+            "change": None if self.change is None else dict(self.change),
+            "columns": None if self.columns is None else dict(self.columns),
+        }
+
+
+def source_of(
+    file: str | Path,
+    change: Mapping[str, int | str] | None,
+    columns: Mapping[str, str] | None,
+) -> Source:
+    """Return a table for a session. Reads nothing of it.
+
+    Args:
+        file: A file `.parquet`, `.csv` or `.arrow`, or a folder of Parquet files.
+        change: As in `Source`.
+        columns: As in `Source`.
+
+    Raises:
+        InputError: If it is not there or in another form, or its columns' types are
+            missing or unknown.
+    """
+    path = Path(file).absolute()
+    shown = str(file)[:200]
+    if not path.exists():
+        raise fail(
+            Code.FILE_UNREADABLE,
+            f"cannot read {shown}: there is no such file",
+            help="correct the path",
+        )
+    form = "parquet" if path.is_dir() else _FORMS.get(path.suffix.lower())
+    if form is None or _PATTERN.search(str(path)):
+        raise fail(
+            Code.NOT_SUPPORTED,
+            f"{shown} is no file that Tumult could be given",
+            notes=("its name may have none of * ? [ ] { } \\ ,",) if form else (),
+            help="give a file .parquet, .csv or .arrow, or a folder of Parquet files",
+        )
+    if (form == "csv") != (columns is not None):
+        raise fail(
+            Code.MISSING_KEY if columns is None else Code.KEYS_CONFLICT,
+            f"the columns of {shown} "
+            + ("have no types" if columns is None else "have types already"),
+            help="give  columns={NAME: TYPE, …}  for CSV files, and only for them",
+        )
+    _refuse_columns(columns or {})
+    return Source(str(path), form, change, columns)
+
+
+def _refuse_columns(columns: Mapping[str, str]) -> None:
+    for name, kind in columns.items():
+        if "`" in name:
+            raise fail(Code.BAD_NAME, f"a column cannot be called {name[:200]!r}")
+        if kind not in _KINDS:
+            raise fail(
+                Code.UNKNOWN_CHOICE,
+                f"a column of a CSV file is no `{str(kind)[:200]}`",
+                help=f"use one of {', '.join(_KINDS)}",
+            )
+
+
+def refuse_sources(sources: Mapping[str, Source]) -> None:
+    """Refuse tables that no session can be made of.
+
+    Args:
+        sources: The tables by name.
+
+    Raises:
+        InputError: If a name is no identifier, or no table is private.
+    """
+    for name in sources:
+        if _NAME.fullmatch(name) is None:
+            raise fail(
+                Code.BAD_NAME,
+                f"a table of a session cannot be called {name[:200]!r}",
+                help="use letters, digits and `_`, and begin with a letter",
+            )
+    if all(source.change is None for source in sources.values()):
+        raise fail(
+            Code.MISSING_KEY,
+            "a session needs a table that is not public",
+            help="say what one instance of the unit has in it, by  rows_with_id  or"
+            "  max_rows",
+        )
+
+
+def id_column(unit: str, known: Known) -> str:
+    """Return the column whose values are the instances of a unit.
+
+    Args:
+        unit: The unit.
+        known: What the policy says about it.
+
+    Raises:
+        InputError: If there is none.
+    """
+    if known.id is not None and known.period is None:
+        return known.id
+    why = (
+        f"`{known.id}` tells whose a row is, and an instance of `{unit}` has only those"
+        " of one period"
+        if known.id is not None
+        else f"the policy names no id of `{unit}`"
+    )
+    raise fail(
+        Code.DOES_NOT_FIT,
+        f"no column tells the instances of `{unit}` apart",
+        notes=(why,),
+        help="say how many rows one instance has at most, by  max_rows",
+    )
+
+
+def count(what: str, number: int) -> int:
+    """Return a number of rows or groups.
+
+    Args:
+        what: What is counted, for the message.
+        number: How many.
+
+    Raises:
+        InputError: If it is no whole number from 1 on.
+    """
+    if type(number) is not int or number < 1:
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"{what} must be a whole number from 1 on, got {number!r:.50}",
+        )
+    return number
+
+
+def session_budget(mechanism: Reserved) -> dict[str, Fraction]:
+    """Return what a session may be given: what is reserved, for rows that come or go.
+
+    Where neighbors of the unit are not such, any change of an instance is made by
+    removing and adding it: two steps, which cost 2 eps, or 4 rho (Bun and Steinke 2016,
+    Proposition 1.9, for groups of two).
+
+    Args:
+        mechanism: The mechanism.
+
+    Returns:
+        `eps`; `rho`; or `eps` and `delta`.
+
+    Raises:
+        InputError: If no session can be made to fit it.
+    """
+    units = mechanism.units
+    cost = mechanism.cost(units[0]) if len(units) == 1 else None
+    if mechanism.kind != "declared" or not isinstance(
+        cost, PureBudget | ZcdpBudget | ApproxBudget
+    ):
+        raise fail(
+            Code.DOES_NOT_FIT,
+            f"no session can be made to fit `{mechanism.name}`: it is"
+            f" `{mechanism.kind}`, with a loss stated for {', '.join(units)}",
+            help="reserve  mechanism: declared  with  cost: {UNIT: {eps: …}},"
+            "  {rho: …}  or  {eps: …, delta: …}, for one unit",
+        )
+    relation = mechanism.relation(units[0])
+    alike = relation == "add-remove"
+    match cost:
+        case PureBudget(eps=eps):
+            return {"eps": eps if alike else eps / 2}
+        case ZcdpBudget(rho=rho):
+            return {"rho": rho if alike else rho / 4}
+        case ApproxBudget(eps=eps, delta=delta):
+            if alike:
+                return {"eps": eps, "delta": delta}
+            raise fail(
+                Code.DOES_NOT_FIT,
+                f"Tumult protects rows that come or go; neighbors for `{units[0]}` are"
+                f" `{relation}`",
+                help="reserve eps alone, or rho",
+            )

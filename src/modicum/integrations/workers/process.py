@@ -1,0 +1,90 @@
+"""The process of a worker: begun in a folder of its own, ended with all it started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.integrations.workers.runner import Runner
+
+# What was killed may finish a last write while its folder is removed.
+_REMOVALS, _REMOVAL_SECONDS = 20, 0.05
+# A worker gets these and no others: whatever else is set may be a secret.
+INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "JAVA_HOME")
+
+
+def new_folder() -> Path:
+    """Return a new folder for a worker, which nobody else may look into."""
+    return Path(tempfile.mkdtemp(prefix="modicum-worker-"))
+
+
+def started(
+    runner: Runner, python: str | Path, scratch: Path
+) -> subprocess.Popen[bytes]:
+    """Start a worker in a group of its own, that hears nothing but the protocol.
+
+    Args:
+        runner: What it runs.
+        python: The Python of its environment.
+        scratch: Its folder; it is removed if the worker cannot be started.
+
+    Raises:
+        UsageError: If the Python cannot be run.
+    """
+    # A link stays one: by its name a Python knows which environment it is of.
+    program = Path(python).absolute()
+    serve = Path(__file__).with_name("child.py")
+    environ = os.environ  # noqa: TID251 - a few of them are handed on
+    variables = {name: environ[name] for name in INHERITED if name in environ}
+    try:
+        process = subprocess.Popen(  # noqa: S603 - the user names the program
+            [str(program), "-I", "-B", str(serve), str(runner.file)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd=scratch,
+            env={**variables, "TMPDIR": str(scratch), "TZ": "UTC"},
+            start_new_session=True,
+        )
+    except OSError as error:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise UsageError(
+            Problem(
+                Code.FILE_UNREADABLE,
+                f"{str(python)[:200]} could not be run"
+                f" ({error.strerror or 'the system refused'})",
+                help=f"name the Python of an environment with  {runner.install}",
+            )
+        ) from None
+    assert process.stdin is not None
+    os.set_blocking(process.stdin.fileno(), False)
+    return process
+
+
+def ended(process: subprocess.Popen[bytes], scratch: Path, owner: int) -> None:
+    """End a worker and its group, and remove its folder.
+
+    Args:
+        process: The worker. It was not reaped before: its number stays its own.
+        scratch: Its folder.
+        owner: The process that started it; in a copy of that nothing happens.
+    """
+    if os.getpid() != owner:
+        return
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        pipe.close()
+    for _ in range(_REMOVALS):
+        shutil.rmtree(scratch, ignore_errors=True)
+        if not scratch.exists():
+            return
+        time.sleep(_REMOVAL_SECONDS)

@@ -1,0 +1,149 @@
+"""Turning releases into the numbers of a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from operator import le
+from typing import TypeAlias
+
+import numpy as np
+
+from modicum.accounting import Loss
+from modicum.core.errors import check
+from modicum.ledger.bulk.layout import (
+    EVERYTHING,
+    Asked,
+    Booleans,
+    Integers,
+    Layout,
+    flattened,
+)
+from modicum.ledger.decision.charges import UNKNOWN, charged_by_unit
+from modicum.ledger.decision.rule_matching import facts_of
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
+from modicum.policy import CompiledPolicy
+from modicum.policy.predicates import Facts, holds, looks_only_at_labels
+from modicum.release.vocabulary import METADATA
+
+#: The contexts of this many different labelings are remembered.
+LABELINGS_MAX = 10_000
+
+_Ask: TypeAlias = Callable[[], tuple[Facts, ...]]
+
+
+class Numbering:
+    """Says what a release is in the numbers of one layout.
+
+    Args:
+        compiled: The policy that the layout was made from.
+        layout: The layout.
+    """
+
+    def __init__(self, compiled: CompiledPolicy, layout: Layout) -> None:
+        self._vocabulary = compiled.policy.vocabulary
+        self._layout = layout
+        vocabulary = self._vocabulary
+        self._relations = [
+            (unit, vocabulary.relation(unit)) for unit in vocabulary.units
+        ]
+        self._lowering = [
+            (unit, cover)
+            for unit in vocabulary.units
+            for cover in vocabulary.bounding(unit)
+        ]
+        self._extensions = [
+            [setting.predicate for setting in settings]
+            for settings in compiled.rules.extensions
+        ]
+        #: What no mechanism at all is inside of.
+        self._none: Booleans = np.zeros((0, len(compiled.rules.contexts)), np.bool_)
+        self._once_text = [name for name in METADATA if name in vocabulary.labels]
+        looks = (looks_only_at_labels(one) for e in self._extensions for one in e)
+        check(all(looks), "a setting looks only at labels")
+        self._by_labels: dict[object, Booleans] = {}
+
+    def asked(self, release: RecordedRelease) -> Asked:
+        """Return a release in numbers.
+
+        Args:
+            release: The priced release.
+        """
+
+        @cache
+        def facts() -> tuple[Facts, ...]:
+            return facts_of(release, self._vocabulary)
+
+        first_key, keys = flattened(
+            [self._keys(one, at, facts) for at, one in enumerate(release.mechanisms)]
+        )
+        inside = [
+            self._contexts(release, place, facts)
+            for place in range(len(release.mechanisms))
+        ]
+        return Asked(
+            first_key,
+            keys,
+            inside[0] if len(inside) == 1 else np.concatenate([self._none, *inside]),
+            self._losses(release),
+        )
+
+    def _keys(self, one: RecordedMechanism, place: int, facts: _Ask) -> list[int]:
+        attributes = self._layout.attributes
+        keys = [attributes[name] for name in one.attributes if name in attributes]
+        for key, predicate in self._layout.custom:
+            if holds(predicate, facts()[place]):
+                keys.append(key)
+        keys.append(EVERYTHING)
+        return keys
+
+    def _contexts(self, release: RecordedRelease, place: int, facts: _Ask) -> Booleans:
+        """Return, as a matrix of one line, which contexts a mechanism is in."""
+        labels = release.mechanisms[place].labels
+        # What was open text once may be a label now: `facts_of` reads it as one.
+        texts = (release.metadata.get(name) for name in self._once_text)
+        labeling = tuple(release.labels.items()), tuple(labels.items()), *texts
+        found = self._by_labels.get(labeling)
+        if found is None:
+            if len(self._by_labels) >= LABELINGS_MAX:
+                self._by_labels.clear()
+            found = self._by_labels[labeling] = self._inside(facts()[place])
+        return found
+
+    def _inside(self, facts: Facts) -> Booleans:
+        inside: Booleans = np.ones(1, dtype=np.bool_)
+        for settings in self._extensions:
+            reached = [holds(setting, facts) for setting in settings]
+            inside = np.outer(inside, np.array(reached, dtype=np.bool_)).ravel()
+        return inside.reshape(1, -1)
+
+    def _losses(self, release: RecordedRelease) -> Integers:
+        coordinates, units = self._layout.coordinates, self._layout.units
+        values: list[int] = []
+        for one in release.mechanisms:
+            by_unit = self._charged(one)
+            for unit in units:
+                loss = by_unit.get(unit, UNKNOWN).coordinates
+                values += [loss[index] for index in coordinates]
+        losses: Integers = np.array(values, dtype=np.int64)
+        return losses.reshape(len(release.mechanisms), len(units), len(coordinates))
+
+    def _charged(self, one: RecordedMechanism) -> Mapping[str, Loss]:
+        if self._is_charged_as_recorded(one):
+            return one.losses
+        return charged_by_unit(one, self._vocabulary)
+
+    def _is_charged_as_recorded(self, one: RecordedMechanism) -> bool:
+        """Return whether `charged_by_unit` would change nothing; it takes far longer.
+
+        So it is where every unit's loss is proven under the relation that holds now,
+        and is nowhere above that of a unit by which it might be lowered.
+        """
+        losses, recorded = one.losses, one.neighbors
+        return all(
+            unit in losses and recorded.get(unit, "add-remove") == relation
+            for unit, relation in self._relations
+        ) and all(
+            all(map(le, losses[unit].coordinates, losses[cover].coordinates))
+            for unit, cover in self._lowering
+        )

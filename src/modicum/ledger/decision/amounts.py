@@ -1,0 +1,150 @@
+"""A rule's verdict in numbers, on scales that people can compare."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from modicum.accounting import Budget, Epsilon, GdpBudget, ZcdpBudget, tightest_epsilon
+from modicum.accounting.budgets import RenyiBudget
+from modicum.accounting.filters.budget import figure, filter_for, fixed_figure, limit
+from modicum.accounting.grid import DELTA, INFINITE, coordinate_name
+from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
+from modicum.core.record import dataclass
+from modicum.ledger.decision.rule_loss import RuleLoss
+from modicum.policy.rules import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What a rule was charged before, is asked for now, and would have together.
+
+    Attributes:
+        measure: The scale: `eps`, `rho`, `mu2` (mu squared), `delta`, or a
+            coordinate such as `rdp(8)`.
+        scale: How many units make 1 on it.
+        before: From everything released so far.
+        alone: From this release.
+        together: From both. On the scale of eps, losses do not simply add.
+        limit: The most that `together` may be; `together` exceeds it exactly if
+            the rule denies.
+    """
+
+    measure: str
+    scale: int
+    before: int
+    alone: int
+    together: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Approximation:
+    """The same amounts as the tightest known epsilon at a delta: information."""
+
+    delta: Fraction
+    before: Epsilon
+    alone: Epsilon
+    together: Epsilon
+
+
+def amounts(loss: RuleLoss) -> Amounts:
+    """Return a verdict on the filter's own scale, which is the budget's measure.
+
+    If the mechanisms' own deltas are what denies, the scale is delta. For a budget
+    by Renyi orders it is the order that is filled most, on its own scale; and where
+    only a part of a budget is unlocked, the coordinate that is nearest to holding.
+    """
+    together = loss.together
+    own_filter = loss.own_filter
+    if own_filter.enforced and together.units(DELTA) > own_filter.delta_cap:
+        return Amounts(
+            "delta",
+            DELTA_UNIT,
+            loss.before.units(DELTA),
+            loss.alone.units(DELTA),
+            together.units(DELTA),
+            own_filter.delta_cap,
+        )
+    budget = loss.rule.budget
+    if isinstance(budget, RenyiBudget):
+        limits = filter_for(budget, loss.filter_name).unlocked(loss.share)
+        decides = limits.nearest(together)
+        assert decides is not None
+        return _on_coordinate(loss, *decides)
+    if loss.share < 1 and own_filter.caps:
+        summed = sums(loss)
+        assert summed is not None
+        return summed
+    top = limit(budget)
+    if loss.rule.stage is Stage.RELEASE:
+        weight = fixed_figure(budget, loss.alone)
+        return Amounts(_measure(budget), LOSS_UNIT, 0, weight, weight, top)
+    name = loss.filter_name
+    weight = figure(budget, name, together)
+    # The figure and the caps are inverse to each other up to one unit of rounding;
+    # the caps have decided.
+    if loss.allowed and own_filter.enforced:
+        weight = min(weight, top)
+    elif not loss.allowed:
+        weight = max(weight, top + 1)
+    return Amounts(
+        _measure(budget),
+        LOSS_UNIT,
+        figure(budget, name, loss.before),
+        figure(budget, name, loss.alone),
+        weight,
+        top,
+    )
+
+
+def sums(loss: RuleLoss) -> Amounts | None:
+    """Return a verdict on the coordinate that is nearest to holding, where sums add.
+
+    None if the rule enforces nothing or looks at one release alone.
+    """
+    nearest = loss.own_filter.nearest(loss.together)
+    return None if nearest is None else _on_coordinate(loss, *nearest)
+
+
+def _on_coordinate(loss: RuleLoss, index: int, cap: int) -> Amounts:
+    return Amounts(
+        coordinate_name(index),
+        LOSS_UNIT,
+        loss.before.units(index),
+        loss.alone.units(index),
+        loss.together.units(index),
+        cap,
+    )
+
+
+def approximation(loss: RuleLoss) -> Approximation | None:
+    """Return the tightest known epsilons, if the policy names a delta."""
+    delta = loss.report_delta
+    if delta is None:
+        return None
+    return Approximation(
+        delta,
+        tightest_epsilon(loss.before, delta),
+        tightest_epsilon(loss.alone, delta),
+        tightest_epsilon(loss.together, delta),
+    )
+
+
+def filled(loss: RuleLoss) -> Fraction:
+    """Return how full a rule is on its own scale: 0 to 1, or 2 if it is over."""
+    if not loss.allowed:
+        return Fraction(2)
+    found = amounts(loss)
+    if found.limit in (0, INFINITE):
+        return Fraction(0)
+    return Fraction(found.together, found.limit)
+
+
+def _measure(budget: Budget) -> str:
+    match budget:
+        case ZcdpBudget():
+            return "rho"
+        case GdpBudget():
+            return "mu2"
+        case _:
+            return "eps"

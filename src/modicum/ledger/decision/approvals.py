@@ -1,0 +1,233 @@
+"""Approvals: who agreed to a release or a policy, and who is still missing.
+
+What somebody said last counts. Only people who have one of the roles that an approval
+asks for are heard, now and when they spoke, so taking somebody out of a role takes
+back what they said in it. A refusal by one of them blocks until they take it back: no
+number of others outvotes it. Of somebody whose keys the policy names, only agreement
+that one of these keys signed is heard. See ADR 0014 and ADR 0030.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from modicum.core.record import dataclass
+from modicum.ledger.decision.balances import facts_of
+from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.state import State
+from modicum.policy import Policy
+from modicum.policy.declarations.roles import meant_by
+from modicum.policy.model import Approval
+from modicum.policy.predicates import Facts, Scope, holds
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """Where one approval stands.
+
+    Attributes:
+        approval: What is asked for.
+        agreed: The people who agree and count, in the order of their names.
+        refused: The people who refuse, in the order of their names.
+        left: The people who could still agree, in the order of their names.
+        asking: The people who could agree if they did not ask for it themselves, in
+            the order of their names.
+    """
+
+    approval: Approval
+    agreed: tuple[str, ...]
+    refused: tuple[str, ...]
+    left: tuple[str, ...]
+    asking: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> int:
+        """How many more people must agree. Who has two names is one of them."""
+        people = {meant_by(name) for name in self.agreed}
+        return max(self.approval.need - len(people), 0)
+
+    @property
+    def given(self) -> bool:
+        """Whether enough people agree and nobody refuses."""
+        return not self.missing and not self.refused
+
+    @property
+    def given_by_names(self) -> bool:
+        """Whether enough names agree and nobody refuses.
+
+        Earlier versions counted names, and took policies whose roles write one person
+        in two ways. What they let in stands, so an audit asks for no more than this.
+        """
+        return len(self.agreed) >= self.approval.need and not self.refused
+
+
+def approvals_asked(release: RecordedRelease, policy: Policy) -> tuple[Approval, ...]:
+    """Return the approvals that a release needs under a policy.
+
+    A mechanism may have labels of its own, which rules go by. So an approval applies
+    if it does to the release as a whole, or as it reads with the labels of any one of
+    its mechanisms.
+
+    Args:
+        release: The release.
+        policy: The policy.
+    """
+    if not policy.approvals:
+        return ()
+    facts = facts_of(release, policy.vocabulary)
+    readings = [reading for one in facts for reading in (one, _by_own_labels(one))]
+    return tuple(
+        approval
+        for approval in policy.approvals
+        if any(holds(approval.when, reading) for reading in readings)
+    )
+
+
+def _by_own_labels(facts: Facts) -> Facts:
+    """Return facts as if the release had the labels of the mechanism."""
+    own = {
+        (Scope.RELEASE, label): value
+        for (scope, label), value in facts.labels.items()
+        if scope is Scope.MECHANISM
+    }
+    return replace(facts, labels={**facts.labels, **own})
+
+
+def hearings_of_release(
+    release: RecordedRelease, policy: Policy, state: State, *actors: str
+) -> tuple[Hearing, ...]:
+    """Return where each approval stands that a release needs under a policy.
+
+    Args:
+        release: The release.
+        policy: The policy.
+        state: What was said so far.
+        actors: Who submits it, if that is known. They are its requesters, and so are
+            whom it names as its `requester`, and whoever requested it in the ledger.
+
+    Returns:
+        To the correction of a past release, people agree only after it is requested,
+        and who requests it never does. Refusals before that stay until taken back.
+    """
+    asked = approvals_asked(release, policy)
+    if not asked:
+        return ()
+    requesters = [*actors, *state.waiting.requesters.get(release.content, ())]
+    said = state.approvals.get(("release", release.content), ())
+    correction = state.correction_of(release.id, release.content)
+    if correction is not None:
+        before = [one for one in said if one.seq <= correction.seq]
+        last = {one.by: one for one in before if is_heard(one, policy)}
+        refused = [one for one in last.values() if not one.approves]
+        said = (*refused, *said[len(before) :])
+        asked = tuple(replace(one, requester_may_approve=False) for one in asked)
+    named = {**release.metadata, **release.labels}.get("requester")
+    if named is not None:
+        requesters.append(named)
+    return hearings(asked, said, policy, requesters)
+
+
+def hearings_of_policy(
+    successor: str, policy: Policy, state: State, *actors: str
+) -> tuple[Hearing, ...]:
+    """Return where the approval stands that another policy needs to be activated.
+
+    Args:
+        successor: The digest of the policy that is to hold.
+        policy: The policy that holds: it says who must agree.
+        state: What was said so far.
+        actors: Who activates it, if that is known. They are its requesters, and so is
+            whoever proposed it.
+    """
+    if policy.activation is None:
+        return ()
+    said = state.approvals.get(("policy", successor), ())
+    # What was agreed to under an earlier policy was another change.
+    since = state.policy.seq if state.policy else 0
+    heard = [one for one in said if one.seq > since]
+    proposal = state.waiting.proposals.get(successor)
+    requesters = actors if proposal is None else (*actors, proposal.by)
+    return hearings([policy.activation], heard, policy, requesters)
+
+
+def hearings(
+    asked: Sequence[Approval],
+    said: Iterable[Agreement],
+    policy: Policy,
+    requesters: Iterable[str],
+) -> tuple[Hearing, ...]:
+    """Return where each approval stands.
+
+    Args:
+        asked: The approvals that are needed.
+        said: What people said, oldest first.
+        policy: The policy: the people who have each role, and their keys.
+        requesters: Who asks. They may refuse; they count among those who agree only
+            where the approval allows it.
+    """
+    roles = policy.roles or {}
+    last = {one.by: one for one in said if is_heard(one, policy)}
+    asking = {meant_by(one) for one in requesters}
+    people = {person for each in roles.values() for person in each}
+    own = frozenset(person for person in people if meant_by(person) in asking)
+    return tuple(_hearing(approval, last, roles, own) for approval in asked)
+
+
+def is_heard(one: Agreement, policy: Policy) -> bool:
+    """Return whether a word may count: a refusal always, agreement by the right key.
+
+    What is not heard takes nothing back either: an earlier refusal stands.
+
+    Args:
+        one: What somebody said; if it is signed, its signature was checked.
+        policy: The policy that decides.
+    """
+    pinned = policy.keys.get(one.by)
+    return not one.approves or pinned is None or one.key in pinned
+
+
+def _hearing(
+    approval: Approval,
+    last: Mapping[str, Agreement],
+    roles: Mapping[str, Sequence[str]],
+    requesters: frozenset[str],
+) -> Hearing:
+    entitled = {one for role in approval.roles for one in roles.get(role, ())}
+    heard = {
+        person: last[person].approves
+        for person in entitled & last.keys()
+        if any(
+            role in approval.roles and person in roles.get(role, ())
+            for role in last[person].roles
+        )
+    }
+    may = entitled if approval.requester_may_approve else entitled - requesters
+    agreed = {person for person, approves in heard.items() if approves} & may
+    refused = {person for person, approves in heard.items() if not approves}
+    return Hearing(
+        approval,
+        tuple(sorted(agreed)),
+        tuple(sorted(refused)),
+        _left(may - refused, agreed),
+        tuple(sorted(entitled - may)),
+    )
+
+
+def _left(may: set[str], agreed: set[str]) -> tuple[str, ...]:
+    """Return whose word could still count: not who agreed under another name."""
+    known = {meant_by(name) for name in agreed}
+    return tuple(sorted(name for name in may if meant_by(name) not in known))
+
+
+def approved_by(heard: Iterable[Hearing]) -> tuple[str, ...]:
+    """Return the people whose agreement counts, in the order of their names."""
+    return tuple(sorted({person for one in heard for person in one.agreed}))
+
+
+def roles_of(person: str, policy: Policy) -> tuple[str, ...]:
+    """Return the roles that somebody has under a policy, in its order."""
+    return tuple(
+        role for role, people in (policy.roles or {}).items() if person in people
+    )

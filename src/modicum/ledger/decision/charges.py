@@ -1,0 +1,179 @@
+"""What a unit is charged under the present policy, for what was recorded long ago.
+
+A recorded loss was proven for one neighboring relation of one unit. The policy of
+today may mean another relation, know other units, or an order between them. All is
+done on the recorded integers: decisions and balances never price anything. Whether
+what was recorded covers its description is for an audit to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from modicum.accounting import COORDINATES, INFINITE, ORDERS, Loss
+from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO
+from modicum.ledger.log.recorded_release import RecordedMechanism
+from modicum.release import Vocabulary
+from modicum.release.complete import better, nowhere_more
+from modicum.release.units import INSIDE, MOVING, SAME, Reach, Relation, changes
+
+#: The loss for a unit that nothing is known about.
+UNKNOWN = Loss((INFINITE,) * COORDINATES)
+
+
+def charged(mechanism: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> Loss:
+    """Return what a rule of a unit is charged for a mechanism.
+
+    It is never below what is proven for the unit's present relation, and, in every
+    coordinate, never above what a unit that bounds it is charged (see
+    `Vocabulary.bounding`): a rule of the smaller unit can be implied by one of the
+    larger then.
+
+    Args:
+        mechanism: The mechanism as it was recorded.
+        unit: The unit.
+        vocabulary: The present policy's units, their order and relations.
+    """
+    if vocabulary.independent and not mechanism.neighbors:
+        return mechanism.losses.get(unit, UNKNOWN)
+    return charged_by_unit(mechanism, vocabulary).get(unit, UNKNOWN)
+
+
+def moved(mechanism: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> Loss:
+    """Return what a unit is charged where an instance leaves what a mechanism reads.
+
+    That is, where only one of two neighbors has the instance in the part of the
+    population that is read: for a loss proven for adding or removing it, that is one
+    step, though the change as a whole may be two.
+
+    Args:
+        mechanism: The mechanism as it was recorded.
+        unit: The unit; its relation may be any.
+        vocabulary: The present policy's units, their order and relations.
+    """
+    own = mechanism.losses.get(unit)
+    recorded = mechanism.neighbors.get(unit, "add-remove")
+    # A unit that bounds others must be charged no less than they are.
+    bounds = any(unit in vocabulary.bounding(one) for one in vocabulary.units)
+    if own is None or recorded != "add-remove" or bounds:
+        return charged(mechanism, unit, vocabulary)
+    return own
+
+
+def charged_by_unit(
+    mechanism: RecordedMechanism, vocabulary: Vocabulary
+) -> dict[str, Loss]:
+    """Return `charged` for every unit of the vocabulary.
+
+    Args:
+        mechanism: The mechanism as it was recorded.
+        vocabulary: The present policy's units, their order and relations.
+    """
+    proven: dict[str, Loss] = {}
+    # Those that cover a unit are covered by fewer themselves: they come first.
+    for unit in sorted(vocabulary.units, key=lambda one: len(_above(one, vocabulary))):
+        loss = _recorded(mechanism, unit, vocabulary)
+        for cover in _changing(unit, vocabulary):
+            loss = _at_most(loss, proven[cover])
+        proven[unit] = loss
+    return _raised(proven, vocabulary)
+
+
+def _raised(proven: Mapping[str, Loss], vocabulary: Vocabulary) -> dict[str, Loss]:
+    """Raise what covers a unit to what the unit is charged.
+
+    It is needed only if two units that cover a third have a delta each, and neither
+    loss is below the other: the third cannot be below both, and still be proven.
+    """
+    charges = dict(proven)
+    for unit in vocabulary.units:
+        for cover in _changing(unit, vocabulary):
+            if not nowhere_more(proven[unit], charges[cover]):
+                pairs = zip(
+                    proven[unit].coordinates, charges[cover].coordinates, strict=True
+                )
+                charges[cover] = Loss(tuple(map(max, pairs)))
+    return charges
+
+
+def _at_most(loss: Loss, cover: Loss) -> Loss:
+    """Return a proven loss that is nowhere above that of a unit that covers this one.
+
+    Both are proven for this unit, since a change of it is one of the cover.
+    """
+    found = better(loss, cover)
+    return found if nowhere_more(found, cover) else cover
+
+
+def _recorded(mechanism: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> Loss:
+    """Return what the recorded losses prove for a unit under its present relation.
+
+    That is its own, or, if it has none, what the units that cover it say.
+    """
+    if unit in mechanism.losses:
+        return _converted(mechanism, unit, SAME, vocabulary.relation(unit))
+    found = UNKNOWN
+    for cover in vocabulary.units:
+        if cover in _above(unit, vocabulary) and cover in mechanism.losses:
+            reach = INSIDE if cover in vocabulary.owners[unit] else MOVING
+            loss = _converted(mechanism, cover, reach, vocabulary.relation(unit))
+            found = better(found, loss)
+    return found
+
+
+def _converted(
+    mechanism: RecordedMechanism, unit: str, reach: Reach, present: Relation
+) -> Loss:
+    recorded = mechanism.neighbors.get(unit, "add-remove")
+    count = changes(reach, present, recorded)
+    if count is None:
+        return UNKNOWN
+    loss = mechanism.losses[unit]
+    while count > 1:
+        loss, count = doubled(loss), (count + 1) // 2
+    return loss
+
+
+def doubled(loss: Loss) -> Loss:
+    """Return what two changes cost, from what one costs; nothing is known of a delta.
+
+    2 eps; 4 rho; (2 mu)**2; at every order the least that one of these proves.
+
+    Args:
+        loss: What one change costs, rounded up.
+    """
+    if loss.coordinates[DELTA]:
+        return UNKNOWN
+    eps = _times(2, loss.coordinates[EPS])
+    rho = _times(4, loss.coordinates[RHO])
+    mu2 = _times(4, loss.coordinates[MU2])
+    orders = (
+        # Orders are rational, so their multiples are rounded up.
+        min(
+            eps,
+            _times(order.numerator, rho, order.denominator),
+            _times(order.numerator, mu2, 2 * order.denominator),
+        )
+        for order in ORDERS
+    )
+    doubled_loss = [0] * COORDINATES
+    doubled_loss[EPS], doubled_loss[RHO], doubled_loss[MU2] = eps, min(rho, eps), mu2
+    doubled_loss[FIRST_ORDER:DELTA] = orders
+    return Loss(tuple(doubled_loss))
+
+
+def _times(factor: int, units: int, divisor: int = 1) -> int:
+    if units >= INFINITE:
+        return INFINITE
+    return min(-(-factor * units // divisor), INFINITE)
+
+
+def _above(unit: str, vocabulary: Vocabulary) -> frozenset[str]:
+    """Return the units that cover a unit, without itself."""
+    return vocabulary.covers.get(unit, frozenset()) - {unit}
+
+
+def _changing(unit: str, vocabulary: Vocabulary) -> list[str]:
+    """Return the units whose charge is never below that of a unit, in file order."""
+    bounding = vocabulary.bounding(unit)
+    return [cover for cover in vocabulary.units if cover in bounding]

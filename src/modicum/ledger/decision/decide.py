@@ -1,0 +1,379 @@
+"""The decision: every matching rule is checked in every cell, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from modicum.accounting import Total
+from modicum.ledger.cells.axes import Space
+from modicum.ledger.cells.family import Charge, Family, Inquiry, Spent
+from modicum.ledger.cells.partition import Integers
+from modicum.ledger.cells.segments import Overlay, SegmentsThen
+from modicum.ledger.cells.sums import Amounts, saturated
+from modicum.ledger.decision.balances import Balances, facts_of
+from modicum.ledger.decision.limits import Limits
+from modicum.ledger.decision.locked import Locked
+from modicum.ledger.decision.rule_loss import RuleLoss
+from modicum.ledger.decision.single_release import Alone, allows_alone, remembered_alone
+from modicum.ledger.decision.unlocked_shares import Shares
+from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.policy import CompiledPolicy, Rule
+from modicum.policy.predicates import holds
+
+#: The sums of so many rules are compared as whole lines; those of more, column by
+#: column.
+_FEW = 64
+#: More than any cell has left.
+_ANYTHING = np.iinfo(np.int64).max
+
+
+class _Findings(NamedTuple):
+    """What rules that the same mechanisms fall under say, before it is put in words.
+
+    Attributes:
+        charge: What the release asks of them.
+        allowed: Whether every cell of every rule admits it.
+        denying: By rule, how many cells do not.
+        worst: By rule, the place of the cell that decides.
+        before: By rule, what that cell was charged before.
+        space: Where the instances of the unit lie.
+        overlay: The regions of the release.
+        segments: The segments as they were.
+        unlocked: What part of its limits each cell may have used.
+        locked: By place of a cell that decides, why nothing of them may have been.
+    """
+
+    charge: Charge
+    allowed: bool
+    denying: Integers
+    worst: Integers
+    before: Amounts
+    space: Space
+    overlay: Overlay
+    segments: SegmentsThen
+    unlocked: Shares
+    locked: Mapping[int, Locked]
+
+    def denied(self) -> Iterator[int]:
+        """Yield the numbers of the rules that deny."""
+        return (self.charge.numbers[place] for place in np.flatnonzero(self.denying))
+
+    def told(
+        self, compiled: CompiledPolicy, release: RecordedRelease
+    ) -> Iterator[tuple[int, RuleLoss]]:
+        """Yield what each rule says to the release, with its number."""
+        charge = self.charge
+        for place, number in enumerate(charge.numbers):
+            rule, worst = compiled.rules[number], int(self.worst[place])
+            box = self.segments.box(self.overlay, int(charge.places[worst]))
+            share, alone = self.unlocked.at(worst), charge.alone.total(worst)
+            own_filter = compiled.filter_of(rule.budget).unlocked(share)
+            of_others = bool(self.denying[place]) and own_filter.admits(alone)
+            yield (
+                number,
+                RuleLoss(
+                    rule=rule,
+                    allowed=not self.denying[place],
+                    before=self.before.total(place),
+                    alone=alone,
+                    own_filter=own_filter,
+                    filter_name=compiled.policy.filter_name,
+                    report_delta=compiled.report_delta(rule.budget),
+                    cell=self.space.words(box),
+                    denying=int(self.denying[place]),
+                    share=share,
+                    locked=self.locked.get(worst) if self.denying[place] else None,
+                    undated=undated(release, rule, self.space, compiled)
+                    if of_others
+                    else (),
+                ),
+            )
+
+
+#: The fields of `_Findings` from `allowed` to `before`.
+_Said: TypeAlias = tuple[bool, Integers, Integers, Amounts]
+
+
+class Verdict:
+    """What the rules of a policy say to a release.
+
+    Attributes:
+        allowed: Whether every rule lets the release pass.
+        uncovered: Names of mechanisms that no rule is about.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledPolicy,
+        release: RecordedRelease,
+        alone: Alone,
+        findings: tuple[_Findings, ...],
+        uncovered: tuple[str, ...],
+    ) -> None:
+        self._compiled = compiled
+        self._release = release
+        self.uncovered = uncovered
+        self._alone = alone
+        self._findings = findings
+        self.allowed = alone.allowed and all(one.allowed for one in findings)
+
+    @cached_property
+    def losses(self) -> tuple[RuleLoss, ...]:
+        """One entry for each rule that it falls under, in the policy's order.
+
+        First the rules for single releases, then those over history.
+        """
+        told = [
+            each
+            for one in self._findings
+            for each in one.told(self._compiled, self._release)
+        ]
+        told.sort(key=itemgetter(0))
+        return (*self._alone.losses, *(loss for _, loss in told))
+
+    @cached_property
+    def blocking(self) -> tuple[str, ...]:
+        """The ids of the rules that deny, in the policy's order."""
+        rules = self._compiled.rules
+        return (
+            *(one.rule.id for one in self._alone.losses if not one.allowed),
+            *map(rules.rule_id, sorted(chain(*(f.denied() for f in self._findings)))),
+        )
+
+    @cached_property
+    def rounded(self) -> tuple[str, ...]:
+        """Units whose cells are too many, so that it is charged to more than it reads.
+
+        Then a rule may deny what an exact account would allow; never the reverse.
+        """
+        units = (one.space.unit for one in self._findings if one.overlay.rounded)
+        return tuple(dict.fromkeys((*self._alone.rounded, *units)))
+
+
+def decide(balances: Balances, release: RecordedRelease, day: int = 0) -> Verdict:
+    """Return what every matching rule says to a release.
+
+    A release is allowed if and only if, for every rule that one of its mechanisms
+    falls under, and every cell of the rule that these touch, the rule's filter still
+    holds after adding the release.
+
+    Args:
+        balances: What was charged before, under the policy to decide by.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+    """
+    findings = tuple(
+        _findings(balances, family, inquiry, charge)
+        for family, inquiry in balances.asked(release, day)
+        for charge in inquiry.charges
+    )
+    alone = remembered_alone(balances, release, day)
+    uncovered = balances.uncovered(release)
+    return Verdict(balances.compiled, release, alone, findings, uncovered)
+
+
+def undated(
+    release: RecordedRelease, rule: Rule, space: Space, compiled: CompiledPolicy
+) -> tuple[str, ...]:
+    """Return the mechanisms that a rule charges to every period, as they name none.
+
+    Args:
+        release: The release.
+        rule: A rule over history.
+        space: Where the instances of its unit lie.
+        compiled: The policy.
+    """
+    vocabulary = compiled.policy.vocabulary
+    static = vocabulary.population.static
+    asks = (rule.predicate, *rule.settings)
+    return tuple(
+        str(one.description.get("name", "?"))
+        for one, facts in zip(
+            release.mechanisms, facts_of(release, vocabulary), strict=True
+        )
+        if space.charges_every_period(
+            one.part, timeless=not static.isdisjoint(one.attributes)
+        )
+        and all(holds(predicate, facts) for predicate in asks)
+    )
+
+
+def _findings(
+    balances: Balances, family: Family, inquiry: Inquiry, charge: Charge
+) -> _Findings:
+    """Return what some rules of one unit say, in the cells that a release touches."""
+    spent, limits = family.spent(inquiry, charge), balances.limits
+    overlay, then = inquiry.overlay, family.segments.then()
+    unlocked = balances.unlocked.pieces(family.space, inquiry, then, charge.places)
+    filters = [balances.filters(charge.numbers, one) for one in unlocked.shares]
+    said = None
+    if len(filters) == 1:
+        said = _at_a_glance(limits, filters[0], spent, charge)
+    if said is None:
+        said = _closely(limits, filters, spent, charge, unlocked.of_piece)
+    allowed, _, worst, _ = said
+    locked = {
+        place: balances.unlocked.locked(
+            family.space, inquiry, then, int(charge.places[place])
+        )
+        for place in (() if allowed else np.unique(worst).tolist())
+        if not unlocked.at(place)
+    }
+    return _Findings(charge, *said, family.space, overlay, then, unlocked, locked)
+
+
+def _at_a_glance(
+    limits: Limits, filters: Integers, spent: Spent, charge: Charge
+) -> _Said | None:
+    """Return what rules say that plainly let a release pass; None if a look tells less.
+
+    Most releases touch one cell of few rules, and all of these let them pass.
+    """
+    if len(charge.places) != 1 or len(filters) > _FEW:
+        return None
+    none: Integers = np.zeros(len(filters), dtype=np.int64)
+    before = spent.at(none)
+    if not limits.admit_at_a_glance(filters, before.table + charge.alone.table):
+        return None
+    return True, none, none, before
+
+
+def _closely(
+    limits: Limits,
+    filters: Sequence[Integers],
+    spent: Spent,
+    charge: Charge,
+    of_piece: Integers | None,
+) -> _Said:
+    """Return what rules say, in every cell that a release touches.
+
+    Args:
+        limits: What the numbers of filters stand for.
+        filters: For each part of the limits that cells may have used, the filters of
+            the rules.
+        spent: What the cells were charged before.
+        charge: What the release asks of them.
+        of_piece: Which of these filters hold in each cell; the first if None.
+    """
+    alone = saturated(charge.alone)
+    if of_piece is None:
+        admitted = limits.admit(filters[0], spent, alone)
+    else:
+        admitted = np.zeros(spent.lines.shape, dtype=np.bool_)
+        for number, own in enumerate(filters):
+            here = of_piece == number
+            admitted[:, here] = limits.admit(own, spent.within(here), alone[here])
+    allowed = bool(admitted.all())
+    none: Integers = np.zeros(len(charge.numbers), dtype=np.int64)
+    worst = none
+    if len(charge.places) > 1:
+        left = limits.left(filters, of_piece, spent, alone)
+        # A cell that denies goes before all that admit.
+        denies = np.any(~admitted, axis=1, keepdims=True)
+        worst = np.where(admitted & denies, _ANYTHING, left).argmin(axis=1)
+    denying = none if allowed else (~admitted).sum(axis=1)
+    return allowed, denying, worst, spent.at(worst)
+
+
+def admits(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
+    """Return whether every rule over history lets a release pass.
+
+    Args:
+        balances: What was charged before, under the policy to decide by.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+    """
+    return all(
+        _findings(balances, family, inquiry, charge).allowed
+        for family, inquiry in balances.asked(release, day)
+        for charge in inquiry.charges
+    )
+
+
+def denied_on_top(
+    balances: Balances, release: RecordedRelease, day: int = 0
+) -> Iterator[RuleLoss]:
+    """Yield what rules say that deny a release in cells that were charged before.
+
+    A cell that it alone is too much for does not count.
+
+    Args:
+        balances: What was charged before, under the policy to decide by.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+    """
+    for family, inquiry in balances.asked(release, day):
+        for charge in inquiry.charges:
+            charged = family.spent(inquiry, charge).charged()
+            for rule, pieces in enumerate(charged):
+                if not pieces.any():
+                    continue
+                part = charge._replace(
+                    numbers=charge.numbers[rule : rule + 1],
+                    rows=charge.rows[rule : rule + 1],
+                    places=charge.places[pieces],
+                    alone=charge.alone.taken(pieces),
+                )
+                found = _findings(balances, family, inquiry, part)
+                if not found.allowed:
+                    yield from (
+                        loss for _, loss in found.told(balances.compiled, release)
+                    )
+
+
+def over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
+    """Return what a rule says to a further loss in each of its cells.
+
+    Args:
+        balances: What was charged before.
+        rule: A rule over history of their policy.
+        alone: The further loss.
+    """
+    compiled = balances.compiled
+    own_filter = compiled.filter_of(rule.budget)
+    space, cells = balances.family(rule.unit).space, list(balances.charged(rule))
+    fullness = [own_filter.fullness(before.joined(alone)) for before, _ in cells]
+    denying = sum(not own_filter.admits(before.joined(alone)) for before, _ in cells)
+    before, box = cells[fullness.index(max(fullness))]
+    return RuleLoss(
+        rule=rule,
+        allowed=not denying,
+        before=before,
+        alone=alone,
+        own_filter=own_filter,
+        filter_name=compiled.policy.filter_name,
+        report_delta=compiled.report_delta(rule.budget),
+        cell="" if box is None else space.words(box),
+        denying=denying,
+    )
+
+
+def allows(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
+    """Return whether every rule that no other implies lets a release pass.
+
+    That is `decide(...).allowed`, unless a unit has more segments than are told
+    apart, or distant periods: then a rule that is implied may deny on its own, since
+    it is charged for more than was read.
+
+    Args:
+        balances: What was charged before, under the policy to decide by.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+    """
+    witness = balances.compiled.pruned.witness
+    # Rules are pruned by what they admit in the end, not by how it is unlocked.
+    pruned = balances.unlocked.whole
+    denied = (
+        number
+        for family, inquiry in balances.asked(release, day)
+        for charge in inquiry.charges
+        for number in _findings(balances, family, inquiry, charge).denied()
+    )
+    implied = (pruned and witness[number] >= 0 for number in denied)
+    return allows_alone(balances, release, day) and all(implied)

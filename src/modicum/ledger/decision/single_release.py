@@ -1,0 +1,147 @@
+"""The rules that look at each release by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from operator import itemgetter
+from typing import NamedTuple
+
+from modicum.accounting import ApproxBudget, Budget, Filter, Total, Unlimited
+from modicum.accounting.filters.budget import fixed_figure, limit
+from modicum.accounting.grid import DELTA
+from modicum.core.rationals import DELTA_UNIT, floor_units
+from modicum.ledger.decision.balances import REMEMBERED_MAX, Balances, Charges
+from modicum.ledger.decision.rule_loss import RuleLoss
+from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.policy import CompiledPolicy, Rule
+
+
+class Alone(NamedTuple):
+    """What the rules for single releases say.
+
+    Attributes:
+        numbers: The numbers of the rules, rising.
+        losses: What each of them says.
+        rounded: Units for which the release reads a part that is too fine to tell.
+        allowed: Whether all of them let it pass.
+    """
+
+    numbers: tuple[int, ...]
+    losses: tuple[RuleLoss, ...]
+    rounded: tuple[str, ...]
+    allowed: bool
+
+
+#: What is said where there are no such rules.
+_SILENT = Alone((), (), (), allowed=True)
+
+
+def remembered_alone(balances: Balances, release: RecordedRelease, day: int) -> Alone:
+    """Return what the rules for single releases say; for equal ones it is known."""
+    if not balances.compiled.release_rules:
+        return _SILENT
+    read = balances.reading_alone(release, day)
+    key = tuple(map(id, read))
+    found: tuple[object, Alone] | None = balances.alone.get(key)
+    if found is None:
+        if len(balances.alone) >= REMEMBERED_MAX:
+            balances.alone.clear()
+        # What was read is kept with it, so that no other object has its id.
+        found = balances.alone[key] = read, _alone(balances, release, day)
+    return found[1]
+
+
+def _alone(balances: Balances, release: RecordedRelease, day: int) -> Alone:
+    asked = balances.asked_alone(release, day)
+    said = dict(sorted(_alone_losses(balances.compiled, asked), key=itemgetter(0)))
+    rounded = (one.family.space.unit for one in asked if one.inquiry.overlay.rounded)
+    allowed = all(one.allowed for one in said.values())
+    return Alone(tuple(said), tuple(said.values()), tuple(rounded), allowed)
+
+
+def _alone_losses(
+    compiled: CompiledPolicy, asked: Iterable[Charges]
+) -> Iterator[tuple[int, RuleLoss]]:
+    """Yield what each rule for single releases says, and its number."""
+    for family, inquiry in asked:
+        for charge in inquiry.charges:
+            totals = charge.alone.totals()
+            counts = Counter(totals)
+            for number in charge.numbers:
+                loss = by_itself(compiled, compiled.release_rules[number], counts)
+                piece = charge.places[totals.index(loss.alone)]
+                box = family.segments.then().box(inquiry.overlay, int(piece))
+                yield number, replace(loss, cell=family.space.words(box))
+
+
+def by_itself(
+    compiled: CompiledPolicy, rule: Rule, losses: Mapping[Total, int]
+) -> RuleLoss:
+    """Return what a rule for single releases says, as its worst cell has it.
+
+    Args:
+        compiled: The policy.
+        rule: The rule.
+        losses: What the release costs its cells, and how many of them; at least one.
+    """
+    alone = max(losses, key=lambda one: _strain(rule.budget, one))
+    denying = sum(cells for one, cells in losses.items() if not _fits(rule.budget, one))
+    return RuleLoss(
+        rule=rule,
+        allowed=not denying,
+        before=Total(),
+        alone=alone,
+        own_filter=_own_filter(rule.budget),
+        filter_name=compiled.policy.filter_name,
+        report_delta=compiled.report_delta(rule.budget),
+        denying=denying,
+    )
+
+
+def allows_alone(
+    balances: Balances, release: RecordedRelease, day: int = 0, *, pruned: bool = True
+) -> bool:
+    """Return whether every rule for single releases lets a release pass.
+
+    Args:
+        balances: Balances of the policy; nothing in them matters.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+        pruned: Whether to look only at rules that no other rule implies.
+    """
+    witness = balances.compiled.pruned_alone.witness
+    alone = remembered_alone(balances, release, day)
+    return all(
+        loss.allowed or (pruned and witness[number] >= 0)
+        for number, loss in zip(alone.numbers, alone.losses, strict=True)
+    )
+
+
+def _own_filter(budget: Budget) -> Filter:
+    return Filter((), _whole_delta(budget), enforced=not isinstance(budget, Unlimited))
+
+
+@lru_cache(maxsize=10_000)
+def _strain(budget: Budget, alone: Total) -> tuple[bool, int]:
+    """Return what orders losses by how much they ask of a budget."""
+    if isinstance(budget, Unlimited):
+        return False, 0
+    return not _fits(budget, alone), fixed_figure(budget, alone)
+
+
+@lru_cache(maxsize=10_000)
+def _fits(budget: Budget, alone: Total) -> bool:
+    """Return whether a batch whose parameters are fixed is within a budget."""
+    return isinstance(budget, Unlimited) or (
+        alone.units(DELTA) <= _whole_delta(budget)
+        and fixed_figure(budget, alone) <= limit(budget)
+    )
+
+
+def _whole_delta(budget: Budget) -> int:
+    if isinstance(budget, ApproxBudget):
+        return floor_units(budget.delta, DELTA_UNIT)
+    return 0

@@ -1,0 +1,198 @@
+"""What part of their limits may have been used by now, by unit and user group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from modicum.ledger.cells.axes import FAR, Space
+from modicum.ledger.cells.family import Inquiry
+from modicum.ledger.cells.partition import Integers
+from modicum.ledger.cells.segments import SegmentsThen
+from modicum.ledger.decision.locked import Groups, Locked
+from modicum.ledger.state.rounds import Planning
+from modicum.policy.model import Retired, RotationRule
+from modicum.release import Span
+from modicum.release.memo import Memory
+from modicum.release.parts import merged
+
+#: In the events of rounds, shares are told in millionths.
+MILLION = 1_000_000
+#: The shares of so many spans of groups are remembered.
+_SPANS_MAX = 10_000
+WHOLE = Fraction(1)
+
+
+class Shares(NamedTuple):
+    """What part of its limits each piece of a release may have used.
+
+    Attributes:
+        shares: The different parts, rising.
+        of_piece: By piece, the place of its part; None if it is the first for all.
+    """
+
+    shares: tuple[Fraction, ...]
+    of_piece: Integers | None = None
+
+    def at(self, piece: int) -> Fraction:
+        """Return the part of one piece."""
+        return self.shares[0 if self.of_piece is None else int(self.of_piece[piece])]
+
+
+#: Nothing is held back.
+EVERYTHING_UNLOCKED = Shares((WHOLE,))
+
+
+class Unlocked:
+    """The parts of all limits that may have been used by now.
+
+    A cell's part is that of its unit times that of its user group, where the unit's
+    instances stay in one group for life and groups take turns. A group that was never
+    active has none, and neither has one whose number nobody told. One that had all its
+    turns counts as retired.
+
+    Args:
+        rotation: How user groups take turns; None if they do not.
+        planning: Rounds and groups, up to the head. It is looked at again whenever
+            it changes.
+    """
+
+    def __init__(self, rotation: RotationRule | None, planning: Planning) -> None:
+        self._rotation = rotation
+        self._planning = planning
+        self._revision = -1
+        self._by_group: Mapping[int, Fraction] = MappingProxyType({})
+        self._groups = Groups(self._by_group, 0)
+        self._of_spans: Memory[Span, Fraction] = Memory(_SPANS_MAX)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is held back from anybody, now that no round was opened."""
+        return self._rotation is None and not self._planning.rounds
+
+    def pieces(
+        self, space: Space, inquiry: Inquiry, then: SegmentsThen, places: Integers
+    ) -> Shares:
+        """Return what part of its limits each piece of a release may have used.
+
+        Args:
+            space: Where the instances of a unit lie.
+            inquiry: The release, or several.
+            then: The segments that its regions are laid over.
+            places: The pieces that are asked about, at least one.
+        """
+        if self.whole:
+            return EVERYTHING_UNLOCKED
+        everybody = self.of_unit(space.unit)
+        if self._rotation is None or not space.grouped:
+            return Shares((everybody,))
+        self._look_again()
+        overlay = inquiry.overlay
+        touched = overlay.segments[places]
+        of_segment = self._of_segments(then, touched, _groups_read(inquiry))
+        found = [
+            min(self._least(box[-1]) for box in then.all_boxes(overlay, place))
+            if segment in overlay.pieces
+            else of_segment[segment]
+            for place, segment in zip(places.tolist(), touched.tolist(), strict=True)
+        ]
+        different = sorted(set(found))
+        shares = tuple(everybody * one for one in different)
+        if len(shares) == 1:
+            return Shares(shares)
+        place_of = {one: place for place, one in enumerate(different)}
+        return Shares(shares, np.array([place_of[one] for one in found], np.int64))
+
+    def locked(
+        self, space: Space, inquiry: Inquiry, then: SegmentsThen, place: int
+    ) -> Locked:
+        """Return why nothing is unlocked in a piece of a release.
+
+        Args:
+            space: Where the instances of a unit lie.
+            inquiry: The release.
+            then: The segments that its regions are laid over.
+            place: A piece whose part is 0.
+        """
+        if not self.of_unit(space.unit):
+            return Locked(unit=True)
+        self._look_again()
+        boxes = then.all_boxes(inquiry.overlay, place)
+        found = self._groups.locked([box[-1] for box in boxes], _groups_read(inquiry))
+        return found._replace(unnamed=_reads_all_groups(inquiry, place))
+
+    def _of_segments(
+        self, then: SegmentsThen, segments: Integers, read: Sequence[Span]
+    ) -> dict[int, Fraction]:
+        """Return what every group of a segment that is read may have used, by segment.
+
+        A segment may be touched in part only, where none is cut any more. What was
+        charged in it is no less than what was charged to those who are read.
+        """
+        near = np.isin(then.owner, segments)
+        groups = then.ends[near, -1].tolist()
+        found = dict.fromkeys(segments.tolist(), WHOLE)
+        for segment, (low, high) in zip(then.owner[near].tolist(), groups, strict=True):
+            for first, last in read:
+                if low <= last and first <= high:
+                    least = self._least((max(low, first), min(high, last)))
+                    found[segment] = min(found[segment], least)
+        return found
+
+    def _least(self, span: Span) -> Fraction:
+        """Return the part that every group of a span of groups may have used."""
+        found = self._of_spans.get(span)
+        if found is None:
+            low, high = span
+            shares = [
+                self._by_group[one] for one in self._by_group if low <= one <= high
+            ]
+            # A group that nobody told of has no part at all.
+            known = len(shares) == high - low + 1
+            least = min(shares) if known else Fraction(0)
+            found = self._of_spans.keep(span, least)
+        return found
+
+    def of_unit(self, unit: str) -> Fraction:
+        """Return the part that everybody may have used of a unit's limits."""
+        opened = self._planning.present_round
+        millionths = opened.unlocked.get(unit) if opened else None
+        return WHOLE if millionths is None else Fraction(millionths, MILLION)
+
+    def _look_again(self) -> None:
+        """Find the part of each group, if rounds or groups changed."""
+        if self._revision == self._planning.revision or self._rotation is None:
+            return
+        open_ = self._rotation.retired is Retired.FIRST_COME
+        retired = dict.fromkeys(self._planning.groups, Fraction(open_))
+        schedule = self._rotation.schedule
+        active = {
+            group: schedule.share(age)
+            for group, age in self._planning.ages().items()
+            if age <= schedule.rounds  # Another policy may have let it stay longer.
+        }
+        self._by_group = {**retired, **active}
+        self._groups = Groups(self._by_group, len(self._planning.rounds))
+        self._of_spans = Memory(_SPANS_MAX)
+        self._revision = self._planning.revision
+
+
+def _groups_read(inquiry: Inquiry) -> Sequence[Span]:
+    """Return the groups that are read; all of them, if something reads everything."""
+    if not inquiry.regions or None in inquiry.regions:
+        return ((-FAR, FAR),)
+    return merged([box[-1] for region in inquiry.regions for box in region or ()])
+
+
+def _reads_all_groups(inquiry: Inquiry, place: int) -> bool:
+    """Return whether something that covers a piece names no groups."""
+    inside = inquiry.overlay.inside[place].tolist()
+    return any(
+        region is None or any(box[-1][1] == FAR for box in region)
+        for region, covers in zip(inquiry.regions, inside, strict=True)
+        if covers
+    )

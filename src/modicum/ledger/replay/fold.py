@@ -1,0 +1,139 @@
+"""Reading a log: each record checked, folded into the state, and charged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from modicum.core.errors import ModicumError
+from modicum.ledger.decision.balances import Balances
+from modicum.ledger.log.chain import ChainBreakError, Record, read_record
+from modicum.ledger.log.events import Event
+from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.ledger.replay.part_migration import Retelling
+from modicum.ledger.replay.reservation_shares import Holdings
+from modicum.ledger.state.state import LossChange, State
+from modicum.policy import CompiledPolicy
+
+
+def fold(state: State, record: Record) -> tuple[Event, LossChange | None]:
+    """Return the event of the next record and its loss, folded into the state.
+
+    Args:
+        state: The state up to the record before; it is moved on.
+        record: The next record.
+
+    Raises:
+        ChainBreakError: If the record does not continue the log; the state is
+            unchanged then.
+    """
+    seq = state.seq + 1
+    event = read_record(record, seq, state.head)
+    return event, fold_event(state, event, record)
+
+
+def fold_event(state: State, event: Event, record: Record) -> LossChange | None:
+    """Return the loss of an event that was read from the next record, folded.
+
+    Raises:
+        ChainBreakError: If the event cannot happen here; the state is unchanged then.
+    """
+    try:
+        return state.apply(event, record.hash)
+    except ModicumError as error:
+        raise ChainBreakError(
+            state.seq + 1, f"it cannot happen here ({error})"
+        ) from error
+
+
+def loss_changes(records: Iterable[Record], state: State) -> Iterator[LossChange]:
+    """Yield every loss that came in or was taken back, up to a head.
+
+    Args:
+        records: The log from its beginning.
+        state: The state at that head.
+
+    Raises:
+        ChainBreakError: If the log is not the one that led to this state.
+    """
+    again = State()
+    if state.seq:
+        for record in records:
+            _, change = fold(again, record)
+            if change is not None:
+                yield change
+            if again.seq == state.seq:
+                break
+    if again.head != state.head:
+        raise ChainBreakError(again.seq, "the log is not the one that was read before")
+
+
+class Followed:
+    """The balances of one policy, as they follow a log.
+
+    Releases are told in the words of the policy: it may divide the population in
+    another way than the policy that they came in under.
+
+    Args:
+        compiled: The policy.
+        state: The state at the head; its owner moves it on.
+        balances: The balances at the head; by default nothing was charged.
+
+    Attributes:
+        balances: What was charged; nobody else changes it.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledPolicy,
+        state: State,
+        balances: Balances | None = None,
+    ) -> None:
+        self.balances = balances or Balances(compiled, planning=state.planning)
+        policy = compiled.policy
+        self._retelling = Retelling(
+            state.policies, policy.vocabulary.population, policy.text
+        )
+        #: What each identity holds of it, reserved and not started.
+        # Not by `self.told`: a cycle would keep a whole ledger until it is collected.
+        self.holdings = Holdings(compiled, self._retelling.release, state)
+
+    @property
+    def compiled(self) -> CompiledPolicy:
+        """The policy."""
+        return self.balances.compiled
+
+    def settle(self, change: LossChange) -> None:
+        """Charge a loss that came in, take it back, or put it in another's place."""
+        release = self.told(change.release, change.seq)
+        if change.instead_of is not None:
+            before = self.told(change.instead_of, change.seq)
+            self.balances.take_back(before, change.day)
+        if change.taken_back:
+            self.balances.take_back(release, change.day)
+        else:
+            self.balances.charge(release, change.day)
+
+    def told(self, release: RecordedRelease, seq: int) -> RecordedRelease:
+        """Return a release in the words of the policy, as it is charged.
+
+        Args:
+            release: The release.
+            seq: The number of the entry that brought it in.
+        """
+        return self._retelling.release(release, seq)
+
+
+def followed_from(
+    compiled: CompiledPolicy, state: State, changes: Iterable[LossChange]
+) -> Followed:
+    """Return the balances that a policy has, had it always held.
+
+    Args:
+        compiled: The policy.
+        state: The state at the head; its owner moves it on.
+        changes: Every loss that came in or was taken back, in the order of the log.
+    """
+    followed = Followed(compiled, state)
+    for change in changes:
+        followed.settle(change)
+    return followed

@@ -1,0 +1,149 @@
+"""Telling an old release in the words of the policy that counts it now.
+
+Only its parts change: where an attribute that divides the population was refined,
+coarsened, renamed or dropped since, a release is charged to all that its words may
+stand for now. Periods that were told by another clock, or named beside an attribute
+that had no time then, stand for all of time. What it costs and what it reads stay.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
+from modicum.release import EVERYTHING, Part, Partition, Population
+from modicum.release.parts import merged
+from modicum.release.population import Was
+
+#: So many parts are remembered.
+_REMEMBERED_MAX = 10_000
+
+
+class Held(Protocol):
+    """A policy that holds or held: its text, and the entry that activated it."""
+
+    @property
+    def text(self) -> str:
+        """The text of the policy."""
+        ...
+
+    @property
+    def seq(self) -> int:
+        """The number of the entry that activated it."""
+        ...
+
+
+class Retelling:
+    """Tells releases of a log in the words of one policy.
+
+    Args:
+        policies: The policies that were activated up to a head, oldest first.
+        present: How the population is divided by the policy that counts now: the
+            last of these policies, or one that would take its place.
+        text: The text of the policy that counts now, if it is known: it is not read
+            again.
+    """
+
+    def __init__(
+        self, policies: Sequence[Held], present: Population, text: str | None = None
+    ) -> None:
+        self._seqs = [one.seq for one in policies]
+        chain = [
+            present if one.text == text else _population_of(one) for one in policies
+        ]
+        if not chain or chain[-1] != present:
+            chain.append(present)
+        self._chain = [
+            _ambiguous(one) if one in chain[: max(place - 1, 0)] else one
+            for place, one in enumerate(chain)
+        ]
+        self._parts: dict[tuple[Part, int], Part] = {}
+
+    def release(self, release: RecordedRelease, seq: int) -> RecordedRelease:
+        """Return a release in the present words.
+
+        Args:
+            release: The release, as it was recorded.
+            seq: The number of the entry that brought it in.
+        """
+        if self._held(seq) == len(self._chain) - 1 and not self._chain[-1].static:
+            return release  # It was told in the present words.
+        if all(one.part == EVERYTHING for one in release.mechanisms):
+            return release
+        told = tuple(self._mechanism(one, seq) for one in release.mechanisms)
+        return (
+            release if told == release.mechanisms else replace(release, mechanisms=told)
+        )
+
+    def part(self, part: Part, seq: int) -> Part:
+        """Return a part in the present words.
+
+        Args:
+            part: The part, in the words of the policy that held then.
+            seq: The number of the entry that told of it.
+        """
+        held = self._held(seq)
+        if part.where is None or held == len(self._chain) - 1:
+            return part
+        found = self._parts.get((part, held))
+        if found is None:
+            if len(self._parts) >= _REMEMBERED_MAX:
+                self._parts.clear()
+            from modicum.release.part_migration import re_expressed
+
+            found = self._parts[part, held] = re_expressed(part, self._chain[held:])
+        return found
+
+    def _held(self, seq: int) -> int:
+        """Return the place of the policy that held when an entry was made."""
+        return max(bisect_right(self._seqs, seq) - 1, 0)
+
+    def _mechanism(self, one: RecordedMechanism, seq: int) -> RecordedMechanism:
+        part = self.part(one.part, seq)
+        if part.periods is not None and not self._tells_time(one, self._held(seq)):
+            part = replace(part, periods=None)
+        return one if part is one.part else one.over(part)
+
+    def _tells_time(self, one: RecordedMechanism, held: int) -> bool:
+        """Return whether the periods of a mechanism mean now what they meant then."""
+        since = self._chain[held:]
+        return all(
+            population.clocks == since[0].clocks
+            and population.static.isdisjoint(one.attributes)
+            for population in since
+        )
+
+
+def _population_of(policy: Held) -> Population:
+    from modicum.policy.past_populations import population_of
+
+    return population_of(policy.text)
+
+
+def _ambiguous(population: Population) -> Population:
+    """Return a division that was taken up again after another one.
+
+    Whether the step that it tells of was made again is not known. So an old value
+    that is still a value stands for itself as well as for what it has become.
+    """
+    partitions = {
+        name: replace(one, was=tuple(_either(was, one) for was in one.was))
+        for name, one in population.partitions.items()
+    }
+    return replace(population, partitions=partitions)
+
+
+def _either(was: Was, partition: Partition) -> Was:
+    if partition.values is not None:
+        known = {*was.now, *was.old} & {*partition.values}
+        return Was(was.old, tuple(sorted(one for one in known if isinstance(one, str))))
+    spans = [one for one in (*was.now, *was.old) if not isinstance(one, str)]
+    inside = [
+        (max(low, partition.low), min(high, partition.high))
+        for low, high in spans
+        if low <= partition.high and high >= partition.low
+    ]
+    return Was(was.old, merged(inside))

@@ -1,0 +1,123 @@
+"""What each identity holds reserved and has not started, against a share of limits."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+from modicum.ledger.cells.axes import Space
+from modicum.ledger.cells.family import Inquiry
+from modicum.ledger.cells.partition import Integers
+from modicum.ledger.cells.segments import SegmentsThen
+from modicum.ledger.decision.balances import Balances
+from modicum.ledger.decision.decide import admits, denied_on_top
+from modicum.ledger.decision.rule_loss import RuleLoss
+from modicum.ledger.decision.unlocked_shares import WHOLE, Shares, Unlocked
+from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.ledger.state.rounds import Planning
+from modicum.ledger.state.state import State
+from modicum.policy import CompiledPolicy
+
+#: Returns a release that an entry with a number brought in, in the words of a policy.
+Told: TypeAlias = Callable[[RecordedRelease, int], RecordedRelease]
+
+#: The balances of so many identities are kept; others are made anew.
+_KEPT = 100
+
+
+class Judged(NamedTuple):
+    """What a share of all limits says to one more reservation of somebody.
+
+    Attributes:
+        is_large: Whether it takes more than the share of some limit, with what they
+            hold already.
+        beyond: What a rule says in a cell in which they hold something already; None
+            if it stays within the share in all of these.
+        is_rounded: Whether there are too many cells, so that this may be too strict.
+    """
+
+    is_large: bool
+    beyond: RuleLoss | None = None
+    is_rounded: bool = False
+
+
+class Holdings:
+    """Balances of what each identity holds, under one policy.
+
+    They are brought up to date when they are asked for: that takes as long as there
+    are reservations of the identity that came or went since.
+
+    Args:
+        compiled: The policy.
+        told: Returns a release in the words of the policy.
+        state: The state at the head; its owner moves it on.
+    """
+
+    def __init__(self, compiled: CompiledPolicy, told: Told, state: State) -> None:
+        self._compiled = compiled
+        self._told = told
+        self._state = state
+        self._part = _Part(WHOLE)
+        self._kept: OrderedDict[str, _Held] = OrderedDict()
+
+    def judged(
+        self, actor: str, release: RecordedRelease, day: int, share: Fraction
+    ) -> Judged:
+        """Return whether somebody may hold a release besides what they hold.
+
+        Args:
+            actor: Who.
+            release: The release, which they do not hold yet.
+            day: The day on which it is decided, as an ordinal.
+            share: The part of each limit that they may hold.
+        """
+        if self._part.share != share:
+            self._part = _Part(share)
+        balances = self._of(actor)
+        balances.unlocked = self._part
+        if admits(balances, release, day):
+            return Judged(is_large=False)
+        beyond = next(denied_on_top(balances, release, day), None)
+        return Judged(is_large=True, beyond=beyond, is_rounded=bool(balances.rounded))
+
+    def _of(self, actor: str) -> Balances:
+        """Return the balances of what somebody holds now."""
+        known = self._kept.pop(actor, None)
+        balances, charged = known or _Held(Balances(self._compiled), {})
+        held, state = self._state.holders.of(actor), self._state
+        if not charged.keys() <= held:
+            for gone in charged.keys() - held:
+                balances.take_back(*charged.pop(gone))
+        # Both are in the order of the log: what is missing is at the end.
+        for new in islice(held, len(charged), None):
+            standing = state.releases[new]
+            told = self._told(state.open[new], standing.seq)
+            balances.charge(told, standing.day)
+            charged[new] = told, standing.day
+        self._kept[actor] = _Held(balances, charged)
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return balances
+
+
+class _Held(NamedTuple):
+    balances: Balances
+    charged: dict[str, tuple[RecordedRelease, int]]
+
+
+class _Part(Unlocked):
+    """The same part of every limit, whatever rounds unlock."""
+
+    def __init__(self, share: Fraction) -> None:
+        super().__init__(None, Planning())
+        self.share = share
+        self._shares = Shares((share,))
+
+    def pieces(
+        self, space: Space, inquiry: Inquiry, then: SegmentsThen, places: Integers
+    ) -> Shares:
+        """Return that part, for each piece of a release."""
+        return self._shares

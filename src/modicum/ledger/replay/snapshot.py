@@ -1,0 +1,180 @@
+"""Snapshots: a state, and the balances of one policy, as bytes.
+
+A snapshot is a cache for a fast start. It says what it was made from and by; whoever
+reads one that does not fit exactly reads the log instead. Nothing is signed on one, and
+an audit never looks at one. Its checksum finds damage, not forgery: whoever may write
+where it lies can write one that claims less than the log does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from modicum.accounting import GRID_VERSION
+from modicum.core.canonical import Joined, Plain, join
+from modicum.core.record import dataclass
+from modicum.ledger.log.events import EVENT_VERSION, PlanCommitted, RoundOpened
+from modicum.ledger.log.release_codec import release_from_plain, release_joined
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.escrow_form import escrow_from_plain
+from modicum.ledger.state.holders import Holders
+from modicum.ledger.state.pending import Proposal, Request, Waiting
+from modicum.ledger.state.release_table import Standings
+from modicum.ledger.state.rounds import Group, Planning
+from modicum.ledger.state.state import ActivePolicy, JustStarted, State
+
+#: Raised whenever the fold, the balances, or this format change in any way.
+FOLD_VERSION = 5
+
+_MAGIC = b"modicum-snapshot\n"
+_LENGTH_BYTES = 8
+_CHECKSUM_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is known at one entry of a log.
+
+    Attributes:
+        state: The state.
+        policy: Digest of the policy whose balances these are; empty if there are none.
+        balances: Its balances, as they write themselves.
+    """
+
+    state: State
+    policy: str = ""
+    balances: Mapping[str, bytes] | None = None
+
+
+def write_snapshot(snapshot: Snapshot) -> bytes:
+    """Return a snapshot as bytes."""
+    state, blocks = snapshot.state, snapshot.balances or {}
+    standings, columns = state.releases.to_columns()
+    header: dict[str, Joined] = {
+        **_made_by(),
+        "state": state.small_to_plain(),
+        "open": [release_joined(one) for one in state.open.values()],
+        "holders": state.holders.by,
+        "standings": standings,
+        "policy": snapshot.policy,
+        "columns": len(columns),
+        "blocks": [[name, len(block)] for name, block in blocks.items()],
+    }
+    written = join(header)
+    found = b"".join(
+        (
+            _MAGIC,
+            len(written).to_bytes(_LENGTH_BYTES, "big"),
+            written,
+            columns,
+            *blocks.values(),
+        )
+    )
+    return found + hashlib.sha256(found).digest()
+
+
+def read_snapshot(data: bytes) -> Snapshot | None:
+    """Return the snapshot that bytes hold; None unless all of it fits this version.
+
+    Args:
+        data: The bytes, as `write_snapshot` returned them once.
+    """
+    body, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
+    if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != checksum:
+        return None
+    start = len(_MAGIC) + _LENGTH_BYTES
+    end = start + int.from_bytes(body[len(_MAGIC) : start], "big")
+    try:
+        header = json.loads(body[start:end])
+        if {key: header[key] for key in _made_by()} != _made_by():
+            return None
+        rest = end + header["columns"]
+        blocks = _blocks(header["blocks"], body[rest:])
+        state = _state(header["state"])
+        state.releases = Standings.from_columns(
+            header["standings"]["ids"], header["standings"]["expiries"], body[end:rest]
+        )
+        opened = [release_from_plain(one) for one in header["open"]]
+        state.open = {one.id: one for one in opened}
+        state.holders = Holders(header["holders"])
+        policy = header["policy"]
+        return Snapshot(state, policy, blocks if policy else None)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _made_by() -> dict[str, Plain]:
+    return {
+        "folds": FOLD_VERSION,
+        "events": EVENT_VERSION,
+        "grid": GRID_VERSION,
+        "package": _package_version(),
+    }
+
+
+@cache
+def _package_version() -> str:
+    from importlib.metadata import version
+
+    return version("modicum")
+
+
+def _blocks(lengths: list[Any], data: bytes) -> dict[str, bytes]:
+    found, start = {}, 0
+    for name, length in lengths:
+        found[name] = data[start : start + length]
+        start += length
+    if start != len(data):
+        message = "blocks of another length"
+        raise ValueError(message)
+    return found
+
+
+def _just_started(actor: str, at: str, releases: list[str]) -> JustStarted:
+    return JustStarted(actor, at, tuple(releases))
+
+
+def _state(plain: dict[str, Any]) -> State:
+    return State(
+        seq=plain["seq"],
+        head=plain["head"],
+        at=plain["at"],
+        version=plain["version"],
+        before_expiring=plain["before_expiring"],
+        just_started=_just_started(*plain["just_started"]),
+        policies=[
+            ActivePolicy(digest, name, text, seq, reason, tuple(accepted))
+            for digest, name, text, seq, reason, accepted in plain["policies"]
+        ],
+        denials=plain["denials"],
+        approvals={
+            (subject, content): tuple(
+                Agreement(by, approves, tuple(roles), seq, key)
+                for by, approves, roles, seq, key in said
+            )
+            for subject, content, said in plain["approvals"]
+        },
+        redescribed={one: tuple(seqs) for one, *seqs in plain.get("redescribed", ())},
+        annotations=plain["annotations"],
+        disclosures=plain["disclosures"],
+        planning=Planning(
+            rounds={one[0]: RoundOpened(*one) for one in plain["rounds"]},
+            groups={number: Group(*rest) for number, *rest in plain["groups"]},
+            plans={
+                name: PlanCommitted(name, round_, content, tuple(releases))
+                for name, round_, content, releases in plain["plans"]
+            },
+        ),
+        escrow=escrow_from_plain(plain),
+        waiting=Waiting(
+            requests={one[0]: Request(*one) for one in plain["requests"]},
+            proposals={one[0]: Proposal(*one) for one in plain["proposals"]},
+            requesters={
+                content: tuple(people) for content, people in plain["requesters"]
+            },
+        ),
+    )

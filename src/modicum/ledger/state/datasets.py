@@ -1,0 +1,302 @@
+"""The data sets of the escrow: whose they are, and which versions lie in the vault."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from modicum.core.canonical import digest, encode
+from modicum.core.diagnostics import nearest
+from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.ledger.log.contracts import Version
+from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
+from modicum.ledger.log.events import ApprovalGiven
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.consent import Consent, Ownership, consent
+from modicum.policy.declarations.roles import meant_by
+
+_KEY: Final = re.compile(r"[0-9a-f]{64}")
+#: More owners than this never speak to each other.
+OWNERS_MAX: Final = 100
+#: The role in which people speak to contracts and versions.
+OWNER: Final = "owner"
+DATA_KIND: Final = "modicum-data-version/v1"
+#: Before this version of events, one owner replaced rows alone.
+QUORUM_SINCE: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DataVersion:
+    """A version of a data set, in the vault.
+
+    Attributes:
+        sealed: SHA-256 of its encrypted bytes.
+        media: How its rows are written.
+        table: What its table is, as canonical text.
+        seq: The number of the entry that registered it.
+        by: Who registered it.
+        agreed: Whether enough owners agreed to it; nothing flows from it before.
+        shredded: Whether its key was destroyed.
+    """
+
+    sealed: str
+    media: str
+    table: str
+    seq: int
+    by: str
+    agreed: bool = True
+    shredded: bool = False
+
+    def content(self, version: Version) -> str:
+        """Return the SHA-256 of what owners agree to.
+
+        Args:
+            version: Which version it is.
+        """
+        return digest(
+            encode(
+                {
+                    "kind": DATA_KIND,
+                    "id": version.id,
+                    "version": version.number,
+                    "sealed": self.sealed,
+                    "media": self.media,
+                    "table": self.table,
+                }
+            )
+        )
+
+
+@dataclass
+class DataSet:
+    """A data set, as its owners registered it.
+
+    Attributes:
+        ownership: Whose it is.
+        contracts_max: So many contracts may wait or hold for one analyst at a time.
+        bits_max: So many bits may one person be told outside differential privacy.
+        versions: Its versions by number, oldest first.
+    """
+
+    ownership: Ownership
+    contracts_max: int
+    bits_max: int
+    versions: dict[int, DataVersion] = field(default_factory=dict)
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest version that enough owners agreed to."""
+        return max(number for number, one in self.versions.items() if one.agreed)
+
+    @property
+    def last(self) -> int:
+        """The number of the version that was registered last."""
+        return max(self.versions)
+
+    def consent(self, version: Version, said: Iterable[Agreement]) -> Consent:
+        """Return which owners agree to a version, beside who registered it.
+
+        Args:
+            version: The version.
+            said: What people said to it, oldest first.
+        """
+        known = self.versions[version.number]
+        # It is not signed: of an owner with keys it is no agreement.
+        first = Agreement(known.by, True, (OWNER,), known.seq)  # noqa: FBT003
+        return consent(version.id, self.ownership, [first, *said], ())
+
+
+def register(
+    data: dict[str, DataSet], body: DataRegistered, by: str, seq: int, in_version: int
+) -> None:
+    """Take a version of a data set; one that replaces another waits for its owners.
+
+    Args:
+        data: The data sets; it is added to them.
+        body: The version.
+        by: Who registers it.
+        seq: The number of the entry.
+        in_version: The version of the event.
+
+    Raises:
+        ConflictError: If a later one is there, or it is not registered by an owner, or
+            says otherwise whose it is than the first one does.
+    """
+    ownership = Ownership(dict(body.owners), body.quorum)
+    known = data.get(body.id)
+    if known is None:
+        _refuse_ill_owned(body.id, ownership)
+    elif (known.ownership, known.contracts_max, known.bits_max) != (
+        ownership,
+        body.contracts_max,
+        body.bits_max,
+    ):
+        raise _impossible(
+            f"version {body.version} of the data set `{body.id}` has other owners or"
+            " limits than its first version",
+            "whose data it is never changes: register it under another id",
+        )
+    if not ownership.is_owner(by):
+        raise _impossible(
+            f"`{by}` does not own the data set `{body.id}`", "an owner registers it"
+        )
+    _refuse_odd_limits(body)
+    last = 0 if known is None else known.last
+    if body.version <= last:
+        raise _impossible(
+            f"version {body.version} of the data set `{body.id}` comes after version"
+            f" {last}",
+            "somebody else registered one meanwhile: look again",
+        )
+    one = DataSet(ownership, body.contracts_max, body.bits_max)
+    kept = data.setdefault(body.id, one)
+    kept.versions[body.version] = DataVersion(
+        body.sealed, body.media, body.table, seq, by
+    )
+    if known is not None and in_version >= QUORUM_SINCE:
+        _look_again(kept, Version(body.id, body.version), ())
+
+
+def waiting(data: Mapping[str, DataSet], identifier: str, content: str) -> Version:
+    """Return the version that waits for its owners and has some content.
+
+    Args:
+        data: The data sets.
+        identifier: The data set.
+        content: The SHA-256 of what owners agree to.
+
+    Raises:
+        ConflictError: If none waits.
+    """
+    known = data.get(identifier)
+    for number, one in known.versions.items() if known else ():
+        version = Version(identifier, number)
+        if not (one.agreed or one.shredded) and one.content(version) == content:
+            return version
+    raise _impossible(
+        f"no version of the data set `{identifier[:200]}` with the digest"
+        f" {content[:12]} waits for its owners",
+        "see what there is with  modicum escrow list --data",
+    )
+
+
+def hear(
+    data: Mapping[str, DataSet], body: ApprovalGiven, said: Sequence[Agreement]
+) -> None:
+    """Take what an owner says to a version that waits.
+
+    Args:
+        data: The data sets.
+        body: What they say.
+        said: What was said to it, oldest first, and this as the last.
+
+    Raises:
+        ConflictError: If none waits, or they do not speak as an owner of it.
+    """
+    version, last = waiting(data, body.id, body.content), said[-1]
+    known = data[version.id]
+    if not known.ownership.is_owner(last.by) or last.roles != (OWNER,):
+        raise _impossible(
+            f"`{last.by}` does not speak as an owner of the data set `{body.id}`"
+        )
+    _look_again(known, version, said)
+
+
+def _look_again(known: DataSet, version: Version, said: Sequence[Agreement]) -> None:
+    """Let a version be used if enough of its owners agree and none refuses."""
+    found = known.consent(version, said)
+    known.versions[version.number] = replace(
+        known.versions[version.number],
+        agreed=not (found.missing or found.refused),
+    )
+
+
+def shred(data: Mapping[str, DataSet], body: DataShredded, by: str) -> None:
+    """Let nothing flow from a version any more.
+
+    Args:
+        data: The data sets.
+        body: The version.
+        by: Who shredded it.
+
+    Raises:
+        ConflictError: If they do not own it, or it was shredded before.
+        InputError: If there is no such version.
+    """
+    version = version_of(data, Version(body.id, body.version))
+    known = data[body.id]
+    if not known.ownership.is_owner(by):
+        raise _impossible(
+            f"`{by}` does not own the data set `{body.id}`", "an owner shreds it"
+        )
+    if version.shredded:
+        raise _impossible(
+            f"version {body.version} of the data set `{body.id}` was shredded before"
+        )
+    known.versions[body.version] = replace(version, shredded=True)
+
+
+def version_of(data: Mapping[str, DataSet], version: Version) -> DataVersion:
+    """Return a version of a data set.
+
+    Args:
+        data: The data sets.
+        version: Which one.
+
+    Raises:
+        InputError: If there is none.
+    """
+    known = data.get(version.id)
+    found = None if known is None else known.versions.get(version.number)
+    if found is not None:
+        return found
+    if known is None:
+        message = f"no data set `{version.id}` is registered"
+        near = nearest(version.id, list(data))
+    else:
+        message = f"the data set `{version.id}` has no version {version.number}"
+        near = f"its newest is {known.last}"
+    raise InputError(
+        Problem(
+            Code.DATA_SET_UNKNOWN,
+            message,
+            label=near,
+            help="see what there is with  modicum escrow list",
+        )
+    )
+
+
+def _refuse_ill_owned(identifier: str, ownership: Ownership) -> None:
+    people = {meant_by(name) for name in ownership.owners}
+    if len(people) != len(ownership.owners):
+        raise _impossible(
+            f"the data set `{identifier}` names an owner twice",
+            "capitals and blanks tell nobody apart",
+        )
+    if not 1 <= ownership.quorum <= len(people) <= OWNERS_MAX:
+        raise _impossible(
+            f"of the {len(people)} owners of the data set `{identifier}`"
+            f" {ownership.quorum} must agree",
+            f"name 1 to {OWNERS_MAX} owners, of whom at least one must agree",
+        )
+
+
+def _refuse_odd_limits(body: DataRegistered) -> None:
+    if body.version < 1 or body.contracts_max < 1 or body.bits_max < 0:
+        raise _impossible(
+            f"the data set `{body.id}` has version {body.version}, and limits of"
+            f" {body.contracts_max} contracts and {body.bits_max} bits",
+            "versions begin with 1; allow at least 1 contract and 0 bits",
+        )
+    for who, keys in body.owners.items():
+        if not all(_KEY.fullmatch(one) for one in keys):
+            raise _impossible(
+                f"a key of `{who}` is no public key",
+                "write the 64 hexadecimal digits of an Ed25519 key, in small letters",
+            )
+
+
+def _impossible(message: str, remedy: str = "") -> ConflictError:
+    return ConflictError(Problem(Code.CONTRACT_REFUSED, message, help=remedy))

@@ -1,0 +1,171 @@
+"""What a policy makes of words that losses were recorded under.
+
+A loss is recorded for a unit, and for attributes, by their names. A policy that gives a
+name to something else would count the loss for that.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from modicum.core.errors import Code, Problem
+from modicum.core.text import shortened
+from modicum.ledger.log.chain import ChainBreakError
+from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.ledger.state.state import ActivePolicy
+from modicum.policy import CompiledPolicy
+from modicum.policy.past_units import redefinitions, vocabulary_of
+from modicum.release import Vocabulary
+
+#: So many rules are named.
+_NAMED_MAX = 10
+#: How a dropped attribute is accepted by name: no rule of the policy is called so.
+ATTRIBUTE = "attribute:"
+
+
+class Redefined(NamedTuple):
+    """A unit whose recorded losses may be too low for what a policy calls so.
+
+    Attributes:
+        unit: Its name.
+        change: What differs, in words.
+        seq: The entry of an earlier policy under which losses were recorded.
+        rules: The scopes of the rules that count them.
+    """
+
+    unit: str
+    change: str
+    seq: int
+    rules: tuple[str, ...]
+
+    @property
+    def problem(self) -> Problem:
+        """It as a mistake of the policy."""
+        named = shortened(self.rules, _NAMED_MAX)
+        notes = [f"losses were recorded for it under the policy of entry {self.seq}"]
+        if named:
+            notes.append(f"these rules would show too little: {named}")
+        return Problem(
+            Code.UNIT_REDEFINED,
+            f"the unit `{self.unit}` is redefined under its name: {self.change}",
+            notes=tuple(notes),
+            help="give what it is now a new name, or leave it as it was",
+        )
+
+
+def redefined_units(
+    policies: Sequence[ActivePolicy], counted: Sequence[int], compiled: CompiledPolicy
+) -> tuple[Redefined, ...]:
+    """Return the units of a policy that were others when losses were recorded.
+
+    Args:
+        policies: The policies that were activated, oldest first.
+        counted: The entries of the releases that count as spent, in order.
+        compiled: The policy that is to charge them.
+
+    Raises:
+        VerificationError: If an earlier policy cannot be read, and losses count that
+            were recorded under it.
+    """
+    vocabulary = compiled.policy.vocabulary
+    # Where among them each policy begins.
+    starts = [bisect_right(counted, one.seq) for one in policies]
+    found: dict[str, Redefined] = {}
+    for policy, (first, last) in zip(
+        policies, pairwise([*starts, len(counted)]), strict=True
+    ):
+        if first == last:
+            continue
+        past = vocabulary_of(policy.text)
+        if past is None:
+            raise ChainBreakError(policy.seq, "its policy cannot be read")
+        for unit, change in redefinitions(past.unit_facts, vocabulary.unit_facts):
+            rules = (
+                base.scope
+                for base in compiled.rules.bases
+                if unit in vocabulary.covers.get(base.unit, (base.unit,))
+            )
+            found.setdefault(
+                unit,
+                Redefined(unit, change, policy.seq, tuple(dict.fromkeys(rules))),
+            )
+    return tuple(found.values())
+
+
+def new_attributes(
+    policies: Sequence[ActivePolicy], vocabulary: Vocabulary
+) -> frozenset[str]:
+    """Return the attributes of a policy that no earlier one had.
+
+    Args:
+        policies: The policies that were activated, oldest first.
+        vocabulary: The words of the policy.
+    """
+    known = [vocabulary_of(one.text) for one in policies]
+    return vocabulary.attributes.difference(*(one.attributes for one in known if one))
+
+
+def dropped_attributes(
+    policies: Sequence[ActivePolicy],
+    releases: Iterable[RecordedRelease],
+    vocabulary: Vocabulary,
+) -> dict[str, Problem]:
+    """Return the attributes that a policy may have under a new name.
+
+    They were read by a release, are not in the policy, and were not accepted as gone
+    since a policy had them last; and the policy has an attribute that no policy had
+    until they first came.
+
+    Args:
+        policies: The policies that were activated, oldest first.
+        releases: The releases that count as spent; gone through only if needed.
+        vocabulary: The words of the policy.
+
+    Returns:
+        By the name under which each is accepted, in order, the mistake.
+    """
+    accepted: set[str] = set()
+    known: set[str] = set()
+    later: dict[str, list[str]] = {}
+    for policy in policies:
+        past = vocabulary_of(policy.text)
+        names = past.attributes if past else frozenset()
+        accepted -= {ATTRIBUTE + one for one in names}
+        accepted |= {*policy.accepted}
+        came = names - known
+        known |= names
+        later |= dict.fromkeys(came, sorted(vocabulary.attributes - known))
+    may_be = {
+        one: new
+        for one, new in later.items()
+        if new and one not in vocabulary.attributes and ATTRIBUTE + one not in accepted
+    }
+    if not may_be:
+        return {}
+    read = {
+        attribute
+        for release in releases
+        for one in release.mechanisms
+        for attribute in one.attributes
+    }
+    added = {
+        one: shortened([f"`{new}`" for new in may_be[one]], _NAMED_MAX)
+        for one in sorted(read & may_be.keys())
+    }
+    return {
+        ATTRIBUTE + one: Problem(
+            Code.ATTRIBUTE_DROPPED,
+            f"the attribute `{one}` is gone, and one of {others} may be it",
+            notes=(
+                "what was released about it counts by its name, and would count no more"
+                " under another one",
+                "if none of the new ones is it, accept that by name:"
+                f"  --accept-conflict {ATTRIBUTE}{one}",
+            ),
+            help=f"if one of the new ones is it, leave it the name `{one}`",
+        )
+        for one, others in added.items()
+    }

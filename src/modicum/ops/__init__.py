@@ -1,0 +1,1 @@
+"""Operating a ledger: wiring, files, backups, the doctor, the escrow put together."""

@@ -1,0 +1,125 @@
+"""Copying a log from one store into another, and making sure that it is the same.
+
+A log is only appended to, and each entry names the hash of the one before. So what is
+read of it up to an entry is the ledger as it was then, whoever writes meanwhile; and
+whoever has read it to the end knows that nothing of it is missing or torn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from modicum.api.ports.storage import StoreTurn
+from modicum.core.errors import Code, Problem, VerificationError
+from modicum.ledger import GENESIS, Record, read_record
+from modicum.storage import log_pages
+
+
+class ChainReading:
+    """A reading of a log that checks that each entry follows the one before.
+
+    Args:
+        records: The log, from its first record.
+        on_entry: Called with the number of each entry that was read.
+
+    Attributes:
+        seq: The number of the last entry that was read; 0 before the first.
+        head: Its hash.
+        at: Its time; empty before the first.
+    """
+
+    def __init__(
+        self,
+        records: Iterable[Record],
+        on_entry: Callable[[int], None] | None = None,
+    ) -> None:
+        self.seq = 0
+        self.head = GENESIS
+        self.at = ""
+        self._records = records
+        self._on_entry = on_entry
+
+    def __iter__(self) -> Iterator[Record]:
+        for record in self._records:
+            event = read_record(record, self.seq + 1, self.head)
+            self.seq, self.head, self.at = record.seq, record.hash, event.at
+            if self._on_entry is not None:
+                self._on_entry(self.seq)
+            yield record
+
+    def to_the_end(self) -> ChainReading:
+        """Read all that is left, and return this reading.
+
+        Raises:
+            ChainBreakError: At the first entry that does not follow.
+        """
+        for _ in self:
+            pass
+        return self
+
+
+def fill(turn: StoreTurn, records: Iterable[Record], signed: Iterable[bytes]) -> None:
+    """Store a log and its checkpoints in a turn; the log is never in memory whole.
+
+    Args:
+        turn: A turn of an empty ledger.
+        records: The log.
+        signed: The checkpoints, in the order in which they were added.
+    """
+    for batch in batches(records):
+        turn.append(batch)
+    for data in signed:
+        turn.add_checkpoint(data)
+
+
+def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Yield records in batches that end after so many records, or so many bytes.
+
+    Args:
+        records: The records.
+    """
+    batch: list[Record] = []
+    size = 0
+    for record in records:
+        batch.append(record)
+        size += len(record.payload)
+        if len(batch) == log_pages.PAGE_RECORDS or size >= log_pages.PAGE_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def require_same(copy: Iterable[Record], source: ChainReading) -> None:
+    """Refuse a copy that is not the log that was read.
+
+    Args:
+        copy: The copy, from its first record.
+        source: The log, read to its end.
+
+    Raises:
+        VerificationError: If it is another one, or damaged.
+    """
+    found = ChainReading(copy).to_the_end()
+    if (found.seq, found.head) != (source.seq, source.head):
+        raise _changed(f"it ends at entry {found.seq}, and the log at {source.seq}")
+
+
+def require_same_checkpoints(copy: Sequence[bytes], source: Sequence[bytes]) -> None:
+    """Refuse a copy that has other checkpoints than the log that was read.
+
+    Args:
+        copy: Those of the copy.
+        source: Those of the log.
+
+    Raises:
+        VerificationError: If they differ.
+    """
+    if list(copy) != list(source):
+        raise _changed("its checkpoints are others")
+
+
+def _changed(why: str) -> VerificationError:
+    problem = f"the copy is not what was read: {why}"
+    remedy = "nothing was put in place; look for what changes files on this machine"
+    return VerificationError(Problem(Code.LEDGER_BROKEN, problem, help=remedy))

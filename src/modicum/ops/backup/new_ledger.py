@@ -1,0 +1,115 @@
+"""A new ledger's file: it is there as a whole, or not at all, and replaces nothing."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from modicum.core.errors import (
+    Code,
+    InvariantError,
+    ModicumError,
+    Problem,
+    UnavailableError,
+    UsageError,
+)
+from modicum.storage.sqlite_connection import leftovers_of, sync_folder
+from modicum.storage.sqlite_store import SqliteStore
+
+#: What lies beside a ledger, and belongs to that one alone.
+_BESIDE = ("-wal", "-shm", "-journal", ".snapshot")
+
+
+@contextmanager
+def new_ledger(path: str | Path) -> Iterator[SqliteStore]:
+    """Yield a store to fill; what is in it then gets the name, if nothing has it.
+
+    Until then it lies in a hidden folder beside its place, which only its owner may
+    look into. So does the file itself, later on: only its owner may read it.
+
+    Args:
+        path: The name of the new file.
+
+    Raises:
+        UsageError: If something has that name, or belonged to what had it.
+        UnavailableError: If the folder or the disk refuses.
+    """
+    target = Path(path).resolve()  # A link that leads nowhere yet stays a link.
+    refuse_present(path)
+    try:
+        folder = tempfile.TemporaryDirectory(
+            prefix=f".{target.name}.", dir=target.parent
+        )
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    with folder:
+        draft = Path(folder.name, target.name)
+        with suppress(OSError):  # Else the store says what is wrong.
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        yield SqliteStore(draft)
+        _put_in_place(path, draft, target)
+
+
+def refuse_present(path: str | Path) -> None:
+    """Refuse a name that something has, or had and left something behind.
+
+    A write-ahead log of another ledger would destroy the new one; a snapshot of
+    another one that went further stands for entries that the new one has not.
+
+    Args:
+        path: The name.
+
+    Raises:
+        UsageError: If so.
+    """
+    target = Path(path).resolve()
+    if os.path.lexists(target):
+        raise _in_the_way(path, "nothing is written over what is there")
+    for suffix in _BESIDE:
+        if os.path.lexists(f"{target}{suffix}"):
+            why = "it belongs to a ledger that was there before"
+            raise _in_the_way(f"{path}{suffix}", why)
+
+
+def _put_in_place(path: str | Path, draft: Path, target: Path) -> None:
+    """Give a draft its name, unless something got that name meanwhile."""
+    if leftovers_of(draft):
+        raise InvariantError(
+            Problem(Code.INTERNAL, "a ledger that was filled is not at rest")
+        )
+    try:
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        refuse_present(path)
+        os.link(draft, target)  # Unlike a rename, it replaces nothing.
+        sync_folder(target.parent)
+    except FileExistsError as error:
+        why = "nothing is written over what is there"
+        raise _in_the_way(path, why) from error
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _in_the_way(path: str | Path, why: str) -> UsageError:
+    return UsageError(
+        Problem(
+            Code.ALREADY_EXISTS,
+            f"{path} is there already",
+            notes=(why,),
+            help="choose another name, or move away what is there",
+        )
+    )
+
+
+def _unwritable(path: str | Path, error: OSError) -> ModicumError:
+    reason = (error.strerror or "it cannot be written").lower()
+    return UnavailableError(
+        Problem(
+            Code.LEDGER_UNWRITABLE,
+            f"cannot write {path}: {reason}",
+            help="choose a folder that you may write to, on a disk with room",
+        )
+    )

@@ -1,0 +1,221 @@
+"""A command that runs under a reservation, as if it had been called itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from modicum.api.local.reservation_use import Use
+from modicum.core.errors import Code, Problem, UnavailableError, UsageError
+
+#: What a command finds in its environment: what it runs under, and where that is.
+RESERVATION = "MODICUM_RESERVATION"
+LEDGER = "MODICUM_LEDGER"
+#: What it may cost, as JSON: by mechanism and unit, the declared guarantee.
+RESERVED = "MODICUM_RESERVED"
+#: A folder with a file for each mechanism that runs, of whichever process.
+CLAIMS = "MODICUM_CLAIMS"
+
+# The last one is put back last: it may raise from then on.
+_FORWARDED = (
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGINT,
+)
+# Seconds. A signal that another thread takes wakes nobody up.
+_LOOK_AGAIN = 0.1
+# Python ignores these, and what it starts would, too.
+_AS_USUAL = (signal.SIGPIPE, signal.SIGXFSZ)
+# A signal that a terminal sends goes to the command as well.
+_BY_KERNEL = 128
+# Shells have it so: 128 and the number of the signal.
+_SIGNALED = 128
+
+
+def environment(
+    use: Use, ledger: str, claims: Path, inherited: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the environment of a command that runs under a reservation.
+
+    Args:
+        use: The reservation.
+        ledger: Where the ledger is: a path, or a URL.
+        claims: A folder of this run, where it notes which mechanisms run.
+        inherited: What it has besides; by default that of this process.
+    """
+    if inherited is None:
+        inherited = os.environ  # noqa: TID251 - handed on as it is
+    place = ledger if "://" in ledger else str(Path(ledger).absolute())
+    told = json.dumps(use.costs, ensure_ascii=True, sort_keys=True)
+    return {
+        **inherited,
+        RESERVATION: use.release,
+        LEDGER: place,
+        RESERVED: told,
+        CLAIMS: str(claims),
+    }
+
+
+def first_claim(claims: Path, mechanism: str) -> bool:
+    """Return whether a mechanism runs for the first time, and note that it does.
+
+    Args:
+        claims: The folder of the run.
+        mechanism: The name of the mechanism.
+
+    Raises:
+        UnavailableError: If that cannot be noted.
+    """
+    name = hashlib.sha256(mechanism.encode()).hexdigest()
+    try:
+        (claims / name).touch(mode=0o600, exist_ok=False)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise UnavailableError(
+            Problem(
+                Code.FILE_UNREADABLE,
+                f"it cannot be noted that `{mechanism[:200]}` runs"
+                f" ({error.strerror or 'the system refused'})",
+                notes=("what may have run before must not run again",),
+                help="run the script by  modicum release run,  on the same machine",
+            )
+        ) from None
+    return True
+
+
+class Command:
+    """A command: it is there, and not running yet.
+
+    Args:
+        words: The program and its arguments; at least one.
+        variables: Its environment.
+
+    Raises:
+        UsageError: If there is no such program.
+    """
+
+    def __init__(self, words: Sequence[str], variables: Mapping[str, str]) -> None:
+        program = shutil.which(words[0], path=variables.get("PATH"))
+        if program is None:
+            raise UsageError(
+                Problem(
+                    Code.FILE_UNREADABLE,
+                    f"there is no program `{words[0][:200]}` that could be run",
+                    notes=("nothing was started, and nothing is spent",),
+                    help="give its path, or add its folder to PATH",
+                )
+            )
+        self._program = program
+        self._words = list(words)
+        self._variables = dict(variables)
+
+    def run(self, start: Callable[[], object]) -> int:
+        """Return how the command ended: its exit code, or 128 and its signal.
+
+        Signals that come meanwhile go to the command, and this process outlives it.
+
+        Args:
+            start: Called before the command, when no signal can come between them.
+
+        Raises:
+            UnavailableError: If the system cannot run the program; it is started then.
+        """
+        with _held_back() as held:
+            start()
+            pid = self._begun(held.mask)
+            _hand_over(pid, held)
+            code = _ended(pid, held)
+        return code if code >= 0 else _SIGNALED - code
+
+    def _begun(self, mask: set[signal.Signals]) -> int:
+        try:
+            return os.posix_spawn(
+                self._program,
+                self._words,
+                self._variables,
+                setsigmask=mask,
+                setsigdef=_AS_USUAL,
+            )
+        except OSError as error:
+            raise UnavailableError(
+                Problem(
+                    Code.ENGINE_FAILED,
+                    f"`{self._words[0][:200]}` could not be run"
+                    f" ({error.strerror or 'the system refused'})",
+                    notes=("the release is started, and its loss spent",),
+                    help="look whether it is a program of this machine, or a"
+                    " script whose first line names one",
+                )
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Signals that are held back.
+
+    Attributes:
+        mask: What was held back before.
+        forwarded: What goes to the command.
+        taken: What came of it to other threads; they hold nothing back.
+    """
+
+    mask: set[signal.Signals]
+    forwarded: tuple[signal.Signals, ...]
+    taken: list[int]
+
+
+@contextmanager
+def _held_back() -> Iterator[_Held]:
+    """Hold signals back, to be fetched one by one; what is left at the end comes then.
+
+    Only this thread can hold them back. Numeric libraries have threads of their own,
+    to which the system gives what this thread does not wait for: there, a signal must
+    neither end the process nor be dropped, so each has a handler that keeps it.
+    """
+    mask = {signal.Signals(one) for one in signal.pthread_sigmask(signal.SIG_BLOCK, ())}
+    left = (signal.SIG_IGN, None)  # Ignored, or not Python's to handle.
+    forwarded = tuple(one for one in _FORWARDED if signal.getsignal(one) not in left)
+    taken: list[int] = []
+    before = {}
+    try:
+        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
+        for one in forwarded:
+            before[one] = signal.signal(one, lambda number, _: taken.append(number))
+        signal.pthread_sigmask(signal.SIG_BLOCK, {*forwarded, signal.SIGCHLD})
+        yield _Held(mask, forwarded, taken)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        for number in taken:
+            signal.raise_signal(number)
+
+
+def _hand_over(pid: int, held: _Held) -> None:
+    """Send a child what came before it was there, also from a terminal."""
+    while came := signal.sigtimedwait(held.forwarded, 0):
+        os.kill(pid, came.si_signo)
+
+
+def _ended(pid: int, held: _Held) -> int:
+    """Return the exit code of a child, or minus its signal; forward what comes."""
+    while True:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        while held.taken:  # Who sent it is not known: rather twice than never.
+            os.kill(pid, held.taken.pop(0))
+        came = signal.sigtimedwait((*held.forwarded, signal.SIGCHLD), _LOOK_AGAIN)
+        if came and came.si_signo != signal.SIGCHLD and came.si_code != _BY_KERNEL:
+            os.kill(pid, came.si_signo)

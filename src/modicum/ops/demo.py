@@ -1,0 +1,122 @@
+"""Making the example organization: its files, its past, and a first day of work."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from io import StringIO
+from pathlib import Path
+
+from modicum.api.local import Decision, Workspace
+from modicum.core.errors import Code, InputError, Problem, UsageError
+from modicum.ops.files.documents import load_release, releases_of
+from modicum.ops.wiring import open_workspace
+from modicum.workloads import past_releases
+
+#: Example organizations by name, with what they show.
+EXAMPLES = {
+    "acme-health": "a clinic: 10 attributes, 3 categories, standard and black-box ML",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """An organization that was made.
+
+    Attributes:
+        folder: Where its files are.
+        workspace: Its ledger, under its policy.
+        past: What recording its past said, oldest first.
+        decisions: What its new releases were answered, with their files.
+    """
+
+    folder: Path
+    workspace: Workspace
+    past: tuple[Decision, ...]
+    decisions: tuple[tuple[Path, Decision], ...]
+
+
+def make_demo(
+    example: str,
+    folder: Path,
+    *,
+    on_past: Callable[[int, int], None] | None = None,
+) -> Demo:
+    """Write an example's files, record its past and submit its new releases.
+
+    Args:
+        example: A key of `EXAMPLES`.
+        folder: Where to; it must not exist yet, or be empty.
+        on_past: Called with how many past releases are recorded, of how many.
+
+    Raises:
+        InputError: If there is no such example.
+        UsageError: If the folder is not empty.
+    """
+    _refuse_unknown(example)
+    _refuse_full(folder)
+    _copy_files(example, folder)
+    (folder / "past-releases.yaml").write_text(_past_text(), encoding="utf-8")
+    workspace = open_workspace(folder / "ledger.db", policy=folder / "policy.yaml")
+    workspace.init()
+    nodes = releases_of(load_release(folder / "past-releases.yaml"))
+    past: list[Decision] = []
+    for node in nodes:
+        past.append(workspace.record_past(node))
+        if on_past is not None:
+            on_past(len(past), len(nodes))
+    decisions = tuple(
+        (path, workspace.submit(load_release(path), post=True))
+        for path in sorted((folder / "releases").glob("*.yaml"))
+    )
+    return Demo(folder, workspace, tuple(past), decisions)
+
+
+def _refuse_unknown(example: str) -> None:
+    if example not in EXAMPLES:
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_CHOICE,
+                f'there is no example "{example[:60]}"',
+                help="known: " + ", ".join(EXAMPLES),
+            )
+        )
+
+
+def _refuse_full(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(
+            Problem(
+                Code.ALREADY_EXISTS,
+                f"{folder} exists and is not an empty folder",
+                help="choose another with  --dir, or remove it",
+            )
+        )
+
+
+def _copy_files(example: str, folder: Path) -> None:
+    try:
+        with as_file(files("modicum.ops") / "examples" / example) as source:
+            shutil.copytree(source, folder, dirs_exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or "it cannot be written").lower()
+        problem = Problem(Code.FILE_UNREADABLE, f"cannot write {folder}: {reason}")
+        raise UsageError(problem) from error
+
+
+def _past_text() -> str:
+    # Imported here: only the demo writes YAML.
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = None
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.width = 100
+    stream = StringIO()
+    yaml.dump(past_releases(), stream)
+    return (
+        "# What Acme Health released before it had a policy: recorded, never denied.\n"
+        + stream.getvalue()
+    )

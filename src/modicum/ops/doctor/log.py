@@ -1,0 +1,229 @@
+"""Checks of what a ledger says: chain, clock, policy, reservations, requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from modicum.api.local import Clock, Workspace
+from modicum.api.local.live_ledger import SNAPSHOT_EVERY, YEARS_MAX
+from modicum.api.ports.storage import Store
+from modicum.core.errors import ModicumError
+from modicum.ledger import GENESIS, ReleaseStatus, State, event_of, read_record
+from modicum.ledger.replay.snapshot import read_snapshot
+from modicum.ops.doctor.findings import Finding, Status, of_error
+from modicum.storage.proofs.ledger_log import verify_ledger
+from modicum.storage.proofs.verification import Trust
+
+#: So many of the last entries are read, unless all are asked for.
+LAST = 1000
+#: A reservation that is neither used nor given back for so long is forgotten.
+FORGOTTEN_SECONDS = 24 * 60 * 60
+#: What waits for people for so long, they have overlooked: a week.
+OVERLOOKED_SECONDS = 7 * 24 * 60 * 60
+#: Clocks of different machines may differ by so much.
+_APART_SECONDS = 60
+_YEAR_SECONDS = 365 * 24 * 60 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A ledger to be looked at.
+
+    Attributes:
+        ledger: Its path or URL.
+        store: Its store.
+        workspace: What reads it.
+        clock: The time of day.
+    """
+
+    ledger: str
+    store: Store
+    workspace: Workspace
+    clock: Clock
+
+
+def check_log(
+    opened: Opened, *, deep: bool, on_entry: Callable[[int], None] | None = None
+) -> Iterator[Finding]:
+    """Yield what is found about a log. Writes nothing.
+
+    Args:
+        opened: The ledger.
+        deep: Whether to read all of it, and take every decision again.
+        on_entry: Called with the number of each entry that was checked so.
+    """
+    try:
+        state = opened.workspace.state()
+        yield _check_length(state)
+        yield _check_chain(opened, state, deep=deep, on_entry=on_entry)
+    except ModicumError as error:
+        yield of_error("chain", error)
+        return
+    yield _check_last(state, opened.clock.now())
+    yield _check_policy(opened.workspace)
+    yield _check_reservations(opened, state)
+    yield _check_requests(state)
+    yield _check_pending(state, opened.clock.now())
+    yield _check_snapshot(opened.store, state)
+
+
+def _check_length(state: State) -> Finding:
+    releases = len(state.releases)
+    says = f"{state.seq} entries, {releases} releases, {state.denials} denials"
+    facts = {
+        "entries": state.seq,
+        "releases": releases,
+        "denials": state.denials,
+        "policies": len(state.policies),
+    }
+    return Finding("entries", Status.OK, says, facts=facts)
+
+
+def _check_chain(
+    opened: Opened,
+    state: State,
+    *,
+    deep: bool,
+    on_entry: Callable[[int], None] | None,
+) -> Finding:
+    if deep:
+        report = verify_ledger(opened.ledger, Trust(), on_entry=on_entry).report
+        says = f"{report.entries} entries, {report.decisions} decisions agree"
+        facts = {"read": report.entries, "decisions": report.decisions}
+        return Finding("chain", Status.OK, says, facts=facts)
+    seq, head, at = max(0, state.seq - LAST), GENESIS, ""
+    before = opened.store.record(seq) if seq else None
+    if before is not None:
+        event_of(before, seq)  # Its hash is that of its contents.
+        head = before.hash
+    read = falls = 0
+    for record in opened.store.read(seq):
+        event = read_record(record, seq + 1, head)
+        seq, head = record.seq, record.hash
+        falls += event.at < at
+        at, read = event.at, read + 1
+    facts = {"read": read, "falling_times": falls}
+    if falls:
+        says = f"{falls} of the last {read} entries are of a time before the entry"
+        return Finding("chain", Status.WARN, f"{says} before them", facts=facts)
+    says = f"the last {read} entries follow each other"
+    return Finding("chain", Status.OK, says, facts=facts)
+
+
+def _check_last(state: State, now: str) -> Finding:
+    """Hold the clock against the last entry, whose time stays."""
+    if not state.at:
+        return Finding("last entry", Status.OK, "there is none")
+    ahead = _seconds_between(state.at, now)
+    facts = {"seconds_ago": ahead}
+    remedy = "set the clock right, by NTP"
+    if ahead > YEARS_MAX * _YEAR_SECONDS:
+        says = f"it is of {state.at[:10]}, and the clock says {now[:10]}"
+        return Finding("last entry", Status.FAIL, says, remedy, facts)
+    if ahead < -_APART_SECONDS:
+        says = (
+            f"it is {-ahead} seconds ahead of the clock; entries get its time until"
+            " the clock has come so far"
+        )
+        return Finding("last entry", Status.WARN, says, remedy, facts)
+    return Finding("last entry", Status.OK, f"{state.at[:19]}Z", facts=facts)
+
+
+def _check_policy(workspace: Workspace) -> Finding:
+    if workspace.state().policy is None:
+        says, remedy = "none is active", "modicum init --policy policy.yaml"
+        return Finding("policy", Status.WARN, says, remedy)
+    try:
+        compiled = workspace.policy()
+    except ModicumError as error:
+        return of_error("policy", error)
+    rules, warnings = len(compiled.rules), len(compiled.warnings)
+    facts = {"rules": rules, "warnings": warnings}
+    says = f"`{compiled.policy.name}`, {rules} rules"
+    if warnings:
+        says += f", {warnings} warnings: {compiled.warnings[0].message}"
+        remedy = "run  modicum policy lint  on its file"
+        return Finding("policy", Status.WARN, says, remedy, facts)
+    return Finding("policy", Status.OK, says, facts=facts)
+
+
+def _check_reservations(opened: Opened, state: State) -> Finding:
+    """Look for reservations that somebody forgot: they keep a loss for nothing."""
+    now = opened.clock.now()
+    forgotten = []
+    for release in state.open:
+        standing = state.releases[release]
+        record = opened.store.record(standing.seq)
+        if record is None or standing.status is not ReleaseStatus.RESERVED:
+            continue
+        at = event_of(record, standing.seq).at
+        if _seconds_between(at, now) > FORGOTTEN_SECONDS:
+            forgotten.append(release)
+    started = sum(
+        one.status is ReleaseStatus.STARTED for one in state.releases.values()
+    )
+    facts = {"reserved": len(state.open), "old": len(forgotten), "started": started}
+    if forgotten:
+        says = f"{len(forgotten)} stand for more than a day, as `{forgotten[0]}`"
+        remedy = "start them, or give them back with  modicum release void"
+        return Finding("reservations", Status.WARN, says, remedy, facts)
+    says = f"{len(state.open)} stand, {started} are started"
+    return Finding("reservations", Status.OK, says, facts=facts)
+
+
+def _check_requests(state: State) -> Finding:
+    """Count what somebody spoke to, and what has not come in since."""
+    releases = {one.content for one in state.releases.values()}
+    policies = {one.digest for one in state.policies}
+    waiting = [
+        kind
+        for kind, content in state.approvals
+        if content not in (policies if kind == "policy" else releases)
+    ]
+    facts = {"waiting": len(waiting)}
+    says = f"{len(waiting)} were spoken to and have not come in"
+    return Finding("requests", Status.OK, says, facts=facts)
+
+
+def _check_pending(state: State, now: str) -> Finding:
+    """Look for requests and proposals that people overlooked."""
+    requests, proposals = state.waiting.requests, state.waiting.proposals
+    since = [one.at for one in requests.values()]
+    since += [one.at for one in proposals.values()]
+    oldest = max(0, _seconds_between(min(since), now)) if since else 0
+    facts = {
+        "requests": len(requests),
+        "proposals": len(proposals),
+        "oldest_seconds": oldest,
+    }
+    says = f"{len(requests)} requests and {len(proposals)} proposals wait for people"
+    if oldest > OVERLOOKED_SECONDS:
+        says += f", the oldest for {oldest // (24 * 60 * 60)} days"
+        remedy = "modicum request list , and  modicum policy proposals"
+        return Finding("pending", Status.WARN, says, remedy, facts)
+    return Finding("pending", Status.OK, says, facts=facts)
+
+
+def _check_snapshot(store: Store, state: State) -> Finding:
+    data = store.load_snapshot()
+    found = read_snapshot(data) if data else None
+    behind = state.seq - (found.state.seq if found else 0)
+    facts = {"is_there": data is not None, "entries_behind": behind}
+    if data is not None and found is None:
+        says = "it is damaged or of another version, and passed over"
+        remedy = "nothing: the next one replaces it"
+        return Finding("snapshot", Status.WARN, says, remedy, facts)
+    if behind > 2 * SNAPSHOT_EVERY:
+        says = f"a start reads {behind} entries"
+        remedy = "see whether the ledger's user may write the snapshot"
+        return Finding("snapshot", Status.WARN, says, remedy, facts)
+    return Finding(
+        "snapshot", Status.OK, f"a start reads {behind} entries", facts=facts
+    )
+
+
+def _seconds_between(earlier: str, later: str) -> int:
+    between = datetime.fromisoformat(later) - datetime.fromisoformat(earlier)
+    return int(between.total_seconds())

@@ -1,0 +1,159 @@
+"""Checks of the machine: Python, libraries, extras, the clock."""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+
+from modicum.api.ports.storage import Clock
+from modicum.ops.doctor.findings import Finding, Status, known_word
+
+#: What the package's own metadata says that it needs.
+_REQUIREMENT = re.compile(
+    r"(?P<name>[\w.-]+)(\[[^]]*\])?(>=(?P<least>[0-9.]+))?"
+    r"(; extra == ['\"](?P<extra>\w+)['\"])?"
+)
+#: Extras for those who work on modicum itself.
+_OF_MAKERS = ("test", "dev")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A library that is needed.
+
+    Attributes:
+        name: Its name.
+        least: The version that is needed at least; empty for any.
+        extra: For what; empty for everything.
+    """
+
+    name: str
+    least: str
+    extra: str
+
+
+def requirements(written: Iterable[str]) -> list[Requirement]:
+    """Return what is needed by whoever runs modicum.
+
+    Args:
+        written: As the metadata of a package has it.
+    """
+    found = (_REQUIREMENT.fullmatch(one.strip()) for one in written)
+    return [
+        Requirement(one["name"], one["least"] or "", one["extra"] or "")
+        for one in found
+        if one is not None and one["extra"] not in _OF_MAKERS
+    ]
+
+
+def installed(name: str) -> str | None:
+    """Return the version of a library; None if it is not installed.
+
+    Args:
+        name: The library.
+    """
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def is_enough(found: str, least: str) -> bool:
+    """Return whether a version is another one or later.
+
+    Args:
+        found: A version. What follows its numbers is not looked at.
+        least: Numbers with dots; empty for any version.
+    """
+    return _numbers(found) >= _numbers(least)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    begin = re.match(r"[0-9]+(\.[0-9]+)*", version)
+    numbers = [int(one) for one in begin[0].split(".")] if begin else []
+    while numbers and not numbers[-1]:
+        numbers.pop()  # 3.0 is 3.
+    return tuple(numbers)
+
+
+def check_python() -> Finding:
+    """Return which Python runs, and on what."""
+    version = platform.python_version()
+    says = f"Python {version} on {sys.platform}, {platform.machine()}"
+    facts = {
+        "python": known_word(version),
+        "system": known_word(sys.platform),
+        "machine": known_word(platform.machine()),
+        "modicum": known_word(metadata.version("modicum")),
+    }
+    return Finding("python", Status.OK, says, facts=facts)
+
+
+def check_libraries(needed: Iterable[Requirement]) -> Iterator[Finding]:
+    """Yield whether what is needed is there; one finding for each extra.
+
+    Args:
+        needed: The libraries.
+    """
+    by_extra: dict[str, list[Requirement]] = defaultdict(list)
+    for one in needed:
+        by_extra[one.extra].append(one)
+    extras = Counter(one.name for libraries in by_extra.values() for one in libraries)
+    for extra, libraries in sorted(by_extra.items()):
+        own = [one for one in libraries if extras[one.name] == 1]
+        yield _checked(extra, libraries, own or libraries)
+
+
+def _checked(
+    extra: str, libraries: list[Requirement], own: list[Requirement]
+) -> Finding:
+    """Return whether the libraries of an extra are there.
+
+    Args:
+        extra: Its name; empty for what is always needed.
+        libraries: All of them.
+        own: Those that no other extra brings: without any, it was not asked for.
+    """
+    versions = {one.name: installed(one.name) for one in libraries}
+    facts = {
+        name: None if version is None else known_word(version)
+        for name, version in versions.items()
+    }
+    name = f"extra {extra}" if extra else "libraries"
+    missing = [one for one, version in versions.items() if version is None]
+    old = [
+        f"{one.name} {versions[one.name]}, needed is {one.least}"
+        for one in libraries
+        if not is_enough(versions[one.name] or one.least, one.least)
+    ]
+    if extra and {one.name for one in own} <= {*missing}:
+        return Finding(name, Status.OK, "not installed", facts=facts)
+    if missing or old:
+        wrong = [*(f"{one} is missing" for one in missing), *old]
+        package = f"'modicum[{extra}]'" if extra else "modicum"
+        return Finding(
+            name,
+            Status.WARN if extra else Status.FAIL,
+            "; ".join(wrong),
+            f"pip install {'--upgrade ' if old else ''}{package}",
+            facts,
+        )
+    return Finding(name, Status.OK, f"{len(libraries)} installed", facts=facts)
+
+
+def check_clock(clock: Clock) -> Finding:
+    """Return whether the time of day goes forward.
+
+    Args:
+        clock: The clock.
+    """
+    first, second = clock.now(), clock.now()
+    if second < first:
+        says = f"the clock went back, from {first} to {second}"
+        return Finding("clock", Status.FAIL, says, "set the clock right, by NTP")
+    return Finding("clock", Status.OK, f"{second[:19]}Z")

@@ -1,0 +1,52 @@
+"""Checks of the sandboxes of an escrow: is each there, and does it hold its test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from modicum.core.errors import Code, UnavailableError
+from modicum.ops.doctor.findings import Finding, Status
+from modicum.sandbox import factory
+
+if TYPE_CHECKING:
+    from modicum.api.ports.escrow import Sandbox
+
+
+def sandboxes(uid: int | None) -> Iterator[Sandbox]:
+    """Yield the sandbox of each tier. Nothing is looked for yet.
+
+    Args:
+        uid: As root, the user that programs run as; None for others.
+    """
+    for tier in (factory.bubblewrap, factory.gvisor, factory.wasm):
+        yield tier(uid)
+
+
+def check_sandboxes(boxes: Iterable[Sandbox]) -> Iterator[Finding]:
+    """Yield of each sandbox whether programs can be held by it here.
+
+    Args:
+        boxes: The sandboxes; the test of each takes some seconds.
+    """
+    for box in boxes:
+        yield _checked(box)
+
+
+def _checked(box: Sandbox) -> Finding:
+    name = f"sandbox {box.tier}"
+    try:
+        box.check()
+    except UnavailableError as error:
+        codes = {one.code for one in error.problems}
+        # One that is not there holds nothing up; one that leaks is not what it says.
+        leaks = codes != {Code.SANDBOX_MISSING}
+        return Finding(
+            name,
+            Status.FAIL if leaks else Status.WARN,
+            "; ".join(one.message for one in error.problems),
+            "; ".join(one.help for one in error.problems if one.help),
+            {"usable": False, "code": error.problems[0].code.value},
+        )
+    says = "it is there, and held all that its own test tried"
+    return Finding(name, Status.OK, says, facts={"usable": True})

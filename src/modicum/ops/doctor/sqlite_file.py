@@ -1,0 +1,112 @@
+"""Checks of a ledger in a file: its turn, its disk, and who may read it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from modicum.ops.doctor.findings import Finding, Status
+from modicum.storage.sqlite_lock import Turnstile, TurnTimeoutError
+
+#: How long to wait for the turn: a server's turns take less than a second.
+WAIT_SECONDS = 5.0
+#: With less room than this, the next turns may fail.
+_ROOM_LEAST = 64 * 2**20
+#: With less room than this, somebody should look.
+_ROOM_LOW = 2**30
+#: A private key is shorter.
+_KEY_BYTES_MAX = 16 * 1024
+
+
+def check_file(ledger: str) -> Iterator[Finding]:
+    """Yield what is found about a ledger's file, which is there.
+
+    Args:
+        ledger: Its path.
+    """
+    path = Path(ledger).resolve()
+    yield _check_turn(path)
+    yield _check_room(path)
+    yield _check_rights(path)
+    yield _check_keys(path.parent)
+
+
+def _check_turn(path: Path) -> Finding:
+    name = "turn"
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        says = "this user may only read the ledger"
+        return Finding(name, Status.WARN, says, facts={"may_write": False})
+    locks = [Path(f"{path}{suffix}") for suffix in (".lock", ".queue")]
+    if not all(one.exists() for one in locks) and path.stat().st_uid != os.geteuid():
+        # Made by this user, the ledger's owner could perhaps not open them.
+        says = "not tried: the ledger belongs to another user"
+        return Finding(name, Status.WARN, says, "run this as its owner")
+    try:
+        with Turnstile(path, WAIT_SECONDS).writing():
+            return Finding(name, Status.OK, "can be had", facts={"may_write": True})
+    except TurnTimeoutError:
+        says = f"others kept it for {WAIT_SECONDS:g} seconds"
+        return Finding(name, Status.FAIL, says, "find what holds the ledger's .lock")
+    except OSError as error:
+        reason = (error.strerror or "it cannot be had").lower()
+        remedy = "let this user write the files .lock and .queue beside the ledger"
+        return Finding(name, Status.FAIL, f"cannot be had: {reason}", remedy)
+
+
+def _check_room(path: Path) -> Finding:
+    disk = os.statvfs(path.parent)
+    free = disk.f_bavail * disk.f_frsize
+    size = path.stat().st_size
+    says = f"{free // 2**20} MiB are free, the ledger takes {size // 2**20}"
+    facts = {"free_mib": free // 2**20, "ledger_mib": size // 2**20}
+    remedy = "make room: what cannot be stored is not acknowledged"
+    if free < _ROOM_LEAST:
+        return Finding("disk", Status.FAIL, says, remedy, facts)
+    if free < max(_ROOM_LOW, size):
+        return Finding("disk", Status.WARN, says, remedy, facts)
+    return Finding("disk", Status.OK, says, facts=facts)
+
+
+def _check_rights(path: Path) -> Finding:
+    modes = [
+        stat.S_IMODE(one.stat().st_mode)
+        for one in (path, *(Path(f"{path}{end}") for end in ("-wal", ".snapshot")))
+        if one.exists()
+    ]
+    is_written = any(mode & stat.S_IWOTH for mode in modes)
+    is_read = any(mode & stat.S_IROTH for mode in modes)
+    facts = {"others_may_write": is_written, "others_may_read": is_read}
+    remedy = f"chmod o-rw {path.name}*"
+    if is_written:
+        says = "every user of this machine may write the ledger"
+        return Finding("permissions", Status.FAIL, says, remedy, facts)
+    if is_read:
+        says = "every user of this machine may read the ledger"
+        return Finding("permissions", Status.WARN, says, remedy, facts)
+    says = "other users may not read the ledger"
+    return Finding("permissions", Status.OK, says, facts=facts)
+
+
+def _check_keys(folder: Path) -> Finding:
+    keys = [one for one in sorted(folder.iterdir()) if _is_private_key(one)]
+    loose = [one.name for one in keys if one.stat().st_mode & 0o077]
+    facts = {"private_keys": len(keys), "readable_by_others": len(loose)}
+    if loose:
+        says = f"others may read the private key {loose[0]}"
+        remedy = f"chmod 600 {loose[0]}  , and make a new key: this one may be known"
+        return Finding("keys", Status.FAIL, says, remedy, facts)
+    says = f"{len(keys)} private keys beside the ledger, for their owner only"
+    return Finding("keys", Status.OK, says, facts=facts)
+
+
+def _is_private_key(path: Path) -> bool:
+    try:
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _KEY_BYTES_MAX:
+            return False
+        first = path.read_bytes().split(b"\n", 1)[0]
+    except OSError:  # Not ours to read, or gone.
+        return False
+    return first.startswith(b"-----BEGIN ") and b"PRIVATE KEY" in first

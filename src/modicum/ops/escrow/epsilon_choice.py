@@ -1,0 +1,328 @@
+"""Epsilon by risk: for which loss the owners of data may agree to a query of it.
+
+What analysts may be told (`contract_risk`, `query_risk`) is made of the ledger alone,
+which holds no rows: it is the same whatever the vault holds. What owners see of their
+own rows (`own_risk`) is advice, for their eyes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from modicum.api.local.escrow.actions import Shown
+from modicum.api.local.escrow.declared_tables import (
+    charge_of,
+    newest_of,
+    read_query,
+    tables_of,
+)
+from modicum.api.local.explanation.release_text import (
+    release_text,
+    with_number,
+    written,
+)
+from modicum.api.schema import escrow
+from modicum.api.schema import shape as schema
+from modicum.core.diagnostics import nearest
+from modicum.core.errors import Code, InputError, Problem, StaleError
+from modicum.core.rationals import number_spelled
+from modicum.ledger.log.contracts import Charge, QueryTerms, Version
+from modicum.ledger.state.datasets import DataSet
+from modicum.ledger.state.flow import Flow
+from modicum.ops.escrow.risk_queries import RiskyQuery, risky
+from modicum.policy import CompiledPolicy
+from modicum.risk.arguments import Number
+from modicum.risk.candidates import PUBLISHED
+from modicum.risk.candidates import candidates as checked
+from modicum.risk.choice import Choice
+from modicum.risk.measurement.documents import choice_to_dict
+from modicum.risk.measurement.study import Risk
+from modicum.risk.profile import Influence
+
+#: What must be known of every choice for a query of the escrow.
+DISCRETE: Final = (
+    "The indicators are those of continuous noise. The noise of an answer is whole"
+    " steps, and strays less than that where its scale is below a few steps: people"
+    " are a bit less alike there."
+)
+_NOBODY: Final = np.zeros(0, dtype=np.int64)
+
+
+class Office(Protocol):
+    """What must be known of an escrow; see `EscrowOffice`."""
+
+    def show(self, name: str) -> Shown:
+        """Return a contract as people look at it."""
+        ...
+
+    def data(self) -> Mapping[str, DataSet]:
+        """Return the data sets that are registered, by name."""
+        ...
+
+
+class WithEscrow(Protocol):
+    """A ledger with an escrow, here or over HTTP."""
+
+    @property
+    def escrow(self) -> Office:
+        """What people do in the escrow."""
+        ...
+
+    def policy(self) -> CompiledPolicy:
+        """Return the policy that is decided by."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is given of a query besides its contract.
+
+    Attributes:
+        query: The release that it is; None if the contract has only one.
+        delta: For Gaussian noise.
+        epsilons: The candidates.
+    """
+
+    query: str | None = None
+    delta: Number | None = None
+    epsilons: Sequence[Number] = PUBLISHED
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class QueryRisk:
+    """What an epsilon means for a query of the escrow; no row is in it, or was read.
+
+    Attributes:
+        contract: The contract that asks it; empty for none.
+        data: The version of its data.
+        asked: The query.
+        unseen: Its risk as if there were nobody.
+    """
+
+    contract: str
+    data: Version
+    asked: RiskyQuery
+    unseen: Risk
+
+    def choose(self, tau: Number) -> Choice:
+        """Return the largest epsilon for any rows; it may be told to anybody.
+
+        Args:
+            tau: The least ratio of the indicators of two people; above 0, at most 1.
+
+        Raises:
+            InputError: If tau is out of range.
+        """
+        return self.unseen.choose(tau)
+
+    def loss_at(self, choice: Choice) -> Fraction | None:
+        """Return what the query file has to say as its loss; None if nothing will do.
+
+        Args:
+            choice: What was chosen.
+        """
+        if choice.epsilon is None:
+            return None
+        return self.asked.loss_at(self.unseen.noise, choice.epsilon)
+
+    def fits(self, choice: Choice) -> bool:
+        """Return whether the query, as it is asked, loses no more than was chosen.
+
+        Args:
+            choice: What was chosen.
+        """
+        most = self.loss_at(choice)
+        return most is not None and self.asked.query.asked.loss <= most
+
+    def file_at(self, choice: Choice) -> str:
+        """Return the query file with what was chosen as its loss; empty for nothing.
+
+        Args:
+            choice: What was chosen.
+        """
+        loss = self.loss_at(choice)
+        if loss is None:
+            return ""
+        path = ("query", "loss", self.asked.unit.name, self.asked.measure)
+        return release_text(with_number(written(self.asked.query.file), path, loss))
+
+    def to_dict(self, choice: Choice) -> dict[str, Any]:
+        """Return the documented JSON form; it may be told to anybody.
+
+        Args:
+            choice: What was chosen.
+        """
+        loss = self.loss_at(choice)
+        found: dict[str, Any] = schema.plain(
+            escrow.QueryRisk(
+                contract=self.contract or None,
+                query=self.asked.query.heading.id,
+                data=escrow.Version(id=self.data.id, version=self.data.number),
+                unit=self.asked.unit.name,
+                measure=self.asked.measure,
+                asked=number_spelled(self.asked.query.asked.loss),
+                loss=None if loss is None else number_spelled(loss),
+                fits=self.fits(choice),
+                note=DISCRETE,
+                **choice_to_dict(choice),
+            )
+        )
+        return found
+
+    def __repr__(self) -> str:
+        return f"<QueryRisk of {self.asked.query.heading.id}: no row was read>"
+
+
+def contract_risk(
+    ws: WithEscrow,
+    name: str,
+    *,
+    query: str | None = None,
+    delta: Number | None = None,
+    epsilons: Sequence[Number] = PUBLISHED,
+) -> QueryRisk:
+    """Return what an epsilon means for a query that a contract asks. Reads no row.
+
+    Args:
+        ws: The ledger, with an escrow, here or over HTTP; a vault is not needed.
+            Nothing is written.
+        name: What the contract is called.
+        query: The release that its query is; None if it has only one.
+        delta: For Gaussian noise; needed there.
+        epsilons: The candidates.
+
+    Raises:
+        InputError: If there is no such contract or query, or no epsilon is chosen by
+            risk for it.
+        StaleError: If it means something else under the active policy.
+        UsageError: If there is no ledger with a policy.
+    """
+    flow = ws.escrow.show(name).flow
+    return risk_of(flow, ws.escrow.data(), ws.policy(), Facts(query, delta, epsilons))
+
+
+def risk_of(
+    flow: Flow, known: Mapping[str, DataSet], compiled: CompiledPolicy, facts: Facts
+) -> QueryRisk:
+    """Return what an epsilon means for a query of a contract.
+
+    Args:
+        flow: The contract.
+        known: The data sets.
+        compiled: The active policy.
+        facts: What else is given.
+
+    Raises:
+        InputError: As for `contract_risk`.
+        StaleError: As for `contract_risk`.
+    """
+    charge, data = _charge(flow, facts.query), flow.contract.data
+    tables = tables_of(known, data.values(), compiled)
+    read = read_query(charge.text, tables, compiled)
+    if charge_of(charge.text, read, compiled).content != charge.content:
+        raise StaleError(
+            Problem(
+                Code.POLICY_STALE,
+                f"the query `{charge.release}` means something else under the active"
+                " policy than it did when it was proposed",
+                help="let it be proposed again, under another id",
+            )
+        )
+    asked = risky(read)
+    return QueryRisk(flow.contract.id, data[asked.table], asked, _unseen(asked, facts))
+
+
+def query_risk(
+    ws: WithEscrow,
+    text: str,
+    *,
+    delta: Number | None = None,
+    epsilons: Sequence[Number] = PUBLISHED,
+) -> QueryRisk:
+    """Return what an epsilon means for a query of the newest data. Reads no row.
+
+    Args:
+        ws: The ledger, with an escrow, here or over HTTP; a vault is not needed.
+            Nothing is written.
+        text: A query file; its table is a data set.
+        delta: For Gaussian noise; needed there.
+        epsilons: The candidates.
+
+    Raises:
+        InputError: If it cannot be priced, reads what is not registered, or no epsilon
+            is chosen by risk for it.
+        UsageError: If there is no ledger with a policy.
+    """
+    return risk_of_file(text, ws.escrow.data(), ws.policy(), Facts("", delta, epsilons))
+
+
+def risk_of_file(
+    text: str, known: Mapping[str, DataSet], compiled: CompiledPolicy, facts: Facts
+) -> QueryRisk:
+    """Return what an epsilon means for a query of the newest data.
+
+    Args:
+        text: A query file.
+        known: The data sets.
+        compiled: The active policy.
+        facts: What else is given.
+
+    Raises:
+        InputError: As for `query_risk`.
+    """
+    newest = newest_of(known, compiled)
+    read = newest.read(text, compiled)
+    charge_of(text, read, compiled)  # What cannot be priced cannot be asked.
+    asked = risky(read)
+    return QueryRisk("", newest.versions[asked.table], asked, _unseen(asked, facts))
+
+
+def _charge(flow: Flow, query: str | None) -> Charge:
+    terms, name = flow.contract.terms, flow.contract.id
+    if not isinstance(terms, QueryTerms):
+        raise InputError(
+            Problem(
+                Code.CONTRACT_REFUSED,
+                f"the contract `{name}` asks no query of the data",
+                help="look at the contract that it follows from",
+            )
+        )
+    found = {one.release: one for one in terms.charges}
+    if query is None and len(found) == 1:
+        (charge,) = found.values()
+        return charge
+    if query in found:
+        return found[query]
+    if query is None:
+        message = f"the contract `{name}` asks {len(found)} queries, each with a noise"
+    else:
+        message = f"the contract `{name}` asks no query `{query[:200]}`"
+    raise InputError(
+        Problem(
+            Code.MISSING_KEY if query is None else Code.UNKNOWN_NAME,
+            message,
+            label="" if query is None else nearest(query, list(found)),
+            help="name one of " + ", ".join(found),
+        )
+    )
+
+
+def _unseen(asked: RiskyQuery, facts: Facts) -> Risk:
+    nothing = Influence(
+        asked.query.lowered.groups, np.zeros(0), np.zeros(1, dtype=np.int64), _NOBODY
+    )
+    return Risk(
+        query=asked.sql,
+        question=asked.question,
+        influence=nothing,
+        noise=asked.noise(facts.delta),
+        private=(),
+        unbounded=(),
+        typed_by_rows=False,
+        candidates=checked(facts.epsilons),
+    )

@@ -1,0 +1,182 @@
+"""What an escrow runs on, put together."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from modicum.api.ports.escrow import Still, Work, go_on
+from modicum.core.diagnostics import nearest
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.engines.file_types import header_of, must_be_parquet
+from modicum.engines.sources import CsvFile, ParquetFiles, Source
+from modicum.ops.escrow.reader import Reader
+from modicum.sandbox import factory
+from modicum.vault.named_keys import named_keys
+from modicum.vault.vault import EncryptedVault, open_vault
+
+if TYPE_CHECKING:
+    from modicum.api.ports.escrow import Apart, Sandbox, Sealed
+    from modicum.vault.key_provider import KeyProvider
+
+_TIERS: Final = {
+    "bubblewrap": factory.bubblewrap,
+    "gvisor": factory.gvisor,
+    "wasm": factory.wasm,
+}
+
+
+def sandbox_of(tier: str, uid: int | None = None) -> Sandbox:
+    """Return the sandbox of a tier. Nothing is looked for yet.
+
+    Args:
+        tier: What people call it.
+        uid: As root, the user that programs run as, and that nobody else is.
+
+    Raises:
+        UsageError: If there is no such tier.
+    """
+    if tier not in _TIERS:
+        raise UsageError(
+            Problem(
+                Code.UNKNOWN_NAME,
+                f"there is no sandbox `{tier[:60]}`",
+                label=nearest(tier, list(_TIERS)),
+                help=f"choose one of {', '.join(_TIERS)}",
+            )
+        )
+    return _TIERS[tier](uid)
+
+
+@dataclass(frozen=True, slots=True)
+class EscrowPlace:
+    """Where an escrow keeps its data, and as whom it runs programs.
+
+    Attributes:
+        vault: The folder of the vault; it is made if it is not there.
+        keys: The file with the keys that wrap its keys, or that names the service
+            which does; or what wraps them.
+        sandbox_uid: As root, the user that programs run as, and that nobody else is.
+    """
+
+    vault: Path
+    keys: Path | KeyProvider
+    sandbox_uid: int | None = None
+
+
+class EscrowEquipment:
+    """What an escrow runs on. It implements the port `Equipment`.
+
+    Args:
+        place: Where it is.
+
+    Raises:
+        UnavailableError: If the keys cannot be read, or the vault cannot be used.
+    """
+
+    def __init__(self, place: EscrowPlace) -> None:
+        self._place = place
+        self._sandboxes: dict[str, Sandbox] = {}
+
+    @cached_property
+    def keys(self) -> KeyProvider:
+        """What wraps the keys of the vault."""
+        keys = self._place.keys
+        return named_keys(keys) if isinstance(keys, Path) else keys
+
+    @cached_property
+    def vault(self) -> EncryptedVault:
+        """Where data and withheld results lie."""
+        return open_vault(self._place.vault, self.keys)
+
+    def sandbox(self, tier: str) -> Sandbox:
+        """Return the sandbox of a tier; one serves all, so that it tests itself once.
+
+        Args:
+            tier: What people call it.
+
+        Raises:
+            UsageError: If there is no such tier.
+        """
+        if tier not in self._sandboxes:
+            self._sandboxes[tier] = sandbox_of(tier, self._place.sandbox_uid)
+        return self._sandboxes[tier]
+
+    @contextmanager
+    def rows(self, sealed: Sealed, media: str) -> Iterator[Source]:
+        """Return the rows of a version of a data set, in memory that has no name.
+
+        They never lie in a file system, and end with this process at the latest. What
+        memory is swapped out is the machine's to encrypt.
+
+        Args:
+            sealed: What lies in the vault.
+            media: How its rows are written: `csv` or `parquet`.
+
+        Raises:
+            VerificationError: If it is not what was put in.
+            UnavailableError: If its key cannot be had, or was destroyed.
+        """
+        with self.rows_in(self.vault.open(sealed), media, sealed.id) as rows:
+            yield rows
+
+    @contextmanager
+    def rows_in(self, content: bytes, media: str, name: str) -> Iterator[Source]:
+        """Return the rows of a file, in memory that has no name.
+
+        Args:
+            content: The file.
+            media: As for `rows`.
+            name: The data set, for messages.
+
+        Raises:
+            InputError: If it is no such file.
+        """
+        handle = os.memfd_create("modicum", os.MFD_CLOEXEC)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            path = f"/proc/{os.getpid()}/fd/{handle}"
+            if media == "csv":
+                yield CsvFile(path, header_of(path, name))
+            else:
+                must_be_parquet(path, name)
+                yield ParquetFiles((path,))
+
+    @contextmanager
+    def apart(
+        self,
+        work: Callable[..., Work],
+        *given: object,
+        opens: Collection[str] = (),
+        still: Still = go_on,
+    ) -> Iterator[Apart]:
+        """Begin work on rows in a process of its own, which ends with the block.
+
+        Args:
+            work: A function of a module; it is given equipment, and what follows.
+            given: What it is given.
+            opens: The ids of what it may open in the vault.
+            still: Raises if nobody waits any more, until all is open.
+
+        Raises:
+            ModicumError: If something cannot be opened, or does not fit.
+        """
+        folder = self._place.vault.absolute()  # The reader has a folder of its own.
+        with Reader(self.keys, opens, still) as reader:
+            reader.begin((folder, work, given))
+            yield reader
+
+    def pause(self, seconds: float) -> None:
+        """Wait for something that may be there again soon.
+
+        Args:
+            seconds: How long.
+        """
+        time.sleep(seconds)

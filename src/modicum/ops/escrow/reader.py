@@ -1,0 +1,249 @@
+"""The process that reads rows: it opens what is sealed, computes, seals, and ends.
+
+So the process that began it, such as a server, never holds a row or an exact answer. It
+gives the keys of what may be opened, one by one, and is told how it ended. What a
+program is to score comes as a handle of memory, which is handed on and never read.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle  # noqa: TID251 - it is written here, and read by our own process
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from typing import Final, Self, TypeAlias
+
+import msgspec
+
+from modicum.api.ports.escrow import Scorer, Still
+from modicum.core.errors import (
+    Code,
+    Problem,
+    UnavailableError,
+    check,
+)
+from modicum.integrations.workers.process import INHERITED, new_folder
+from modicum.risk.worker.messages import Failed
+from modicum.vault.key_provider import Context, KeyProvider, Wrapped
+
+#: The same modicum, found as it was found here.
+_BEGIN: Final = (
+    "import sys; sys.path[:] = sys.argv[2:];"
+    " from modicum.ops.escrow.reader_process import main; main(int(sys.argv[1]))"
+)
+#: What it tells is short.
+_BYTES_MAX: Final = 2**20
+LENGTH_BYTES: Final = 8
+_SECONDS: Final = 0.2
+
+
+class Ready(msgspec.Struct, tag="ready"):
+    """All is open, and fits."""
+
+
+class Unwrap(msgspec.Struct, tag="unwrap"):
+    """A key of the vault is asked for."""
+
+    wrapped: bytes
+    key_id: str
+    id: str
+    digest: str
+
+
+class Wrap(msgspec.Struct, tag="wrap"):
+    """A new key of the vault is to be wrapped."""
+
+    key: bytes
+    id: str
+    digest: str
+
+
+class Score(msgspec.Struct, tag="score"):
+    """What is sent along is to be scored; nothing is if it is too much."""
+
+
+class Done(msgspec.Struct, tag="done"):
+    """The work is done."""
+
+    results: dict[str, str]
+
+
+Told: TypeAlias = Ready | Unwrap | Wrap | Score | Done | Failed
+_decoder: Final = msgspec.json.Decoder(Told)
+
+
+class Reader:
+    """The process that reads rows, until the end of a `with` block.
+
+    Args:
+        keys: What wraps the keys of the vault.
+        opens: The ids of what it may open there.
+        still: Raises if nobody waits any more, until all is open.
+    """
+
+    def __init__(self, keys: KeyProvider, opens: Collection[str], still: Still) -> None:
+        self._keys, self._opens, self._still = keys, opens, still
+        self._folder = new_folder()
+        self._own, theirs = socket.socketpair()
+        environ = os.environ  # noqa: TID251 - a few of them are handed on
+        variables = {name: environ[name] for name in INHERITED if name in environ}
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own program
+                [
+                    *(sys.executable, "-I", "-B", "-c", _BEGIN, str(theirs.fileno())),
+                    *map(os.path.abspath, filter(None, sys.path)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=self._folder,
+                env={**variables, "TMPDIR": str(self._folder), "TZ": "UTC"},
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        except OSError:
+            self._leave()
+            raise _gone() from None
+        finally:
+            theirs.close()
+
+    def __enter__(self) -> Self:
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it: nothing that it holds is left."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # It leads a session.
+        self._process.wait()
+        self._leave()
+
+    def begin(self, job: object) -> None:
+        """Let it open what it needs, and look whether all fits.
+
+        Args:
+            job: The folder of the vault, the work, and what that is given.
+
+        Raises:
+            ModicumError: If it does not, or nobody waits any more.
+        """
+        self._send((os.getpid(), job))
+        told, _ = self._next(self._still)
+        check(isinstance(told, Ready), "work yields once all is open")
+
+    def finish(self, run: int, scorer: Scorer | None = None) -> Mapping[str, str]:
+        """Let it go on, and return what it sealed.
+
+        Args:
+            run: The number of the run.
+            scorer: What scores; None if nothing is to be scored.
+
+        Raises:
+            ModicumError: If it fails, or its process ends.
+        """
+        answer: object = run
+        while True:
+            self._send(answer)
+            told, job = self._next()
+            if isinstance(told, Done):
+                return told.results
+            if scorer is None:
+                if job is not None:
+                    os.close(job)
+                raise _gone()
+            if isinstance(told, Score):
+                file = None if job is None else os.fdopen(job, "rb", buffering=0)
+                answer = scorer.turn.score_job(scorer.program, file, scorer.limits)
+            else:
+                scorer.leave()
+                answer = None
+
+    # --- inside ---
+
+    def _next(self, still: Still = lambda: None) -> tuple[Told, int | None]:
+        """Return what it tells next, but for keys that it asks for."""
+        while True:
+            while not select.select([self._own], [], [], _SECONDS)[0]:
+                still()
+            told, handle = self._heard()
+            if isinstance(told, Failed):
+                raise told.error()
+            if not isinstance(told, Unwrap | Wrap):
+                return told, handle
+            self._send(self._key(told))
+
+    def _key(self, told: Unwrap | Wrap) -> bytes | Wrapped:
+        context = Context(told.id, told.digest)
+        if isinstance(told, Wrap):
+            return self._keys.wrap(told.key, context)
+        if told.id not in self._opens:
+            raise _gone()
+        return self._keys.unwrap(Wrapped(told.key_id, told.wrapped), context)
+
+    def _heard(self) -> tuple[Told, int | None]:
+        handles: list[int] = []
+        try:
+            text, handles, _, _ = socket.recv_fds(self._own, LENGTH_BYTES, 1)
+            for handle in handles:
+                os.set_inheritable(handle, False)  # noqa: FBT003
+            length = int.from_bytes(text, "big")
+            if len(text) < LENGTH_BYTES or length > _BYTES_MAX:
+                raise _gone()
+            told = _decoder.decode(received(self._own, length))
+            if handles and not isinstance(told, Score):
+                raise _gone()
+        except BaseException as error:
+            for handle in handles:  # It leads to exact answers.
+                os.close(handle)
+            wrong = (OSError, EOFError, msgspec.MsgspecError, UnicodeDecodeError)
+            if isinstance(error, wrong):
+                raise _gone() from None
+            raise
+        return told, handles[0] if handles else None
+
+    def _send(self, what: object) -> None:
+        body = pickle.dumps(what)
+        try:
+            self._own.sendall(len(body).to_bytes(LENGTH_BYTES, "big") + body)
+        except OSError:
+            raise _gone() from None
+
+    def _leave(self) -> None:
+        self._own.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def received(own: socket.socket, length: int) -> bytes:
+    """Return so many bytes.
+
+    Args:
+        own: Where they come.
+        length: How many.
+
+    Raises:
+        EOFError: If they do not come.
+    """
+    found = bytearray()
+    while len(found) < length:
+        part = own.recv(length - len(found))
+        if not part:
+            raise EOFError
+        found += part
+    return bytes(found)
+
+
+def _gone() -> UnavailableError:
+    return UnavailableError(
+        Problem(
+            Code.ENGINE_FAILED,
+            "the process that reads rows ended without an answer",
+            notes=("what it said is not shown: it may quote rows",),
+            help="look whether the machine has enough memory",
+        )
+    )

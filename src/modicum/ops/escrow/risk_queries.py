@@ -1,0 +1,220 @@
+"""Queries of the escrow as the risk indicators take them; others are refused.
+
+The indicators know one noise, for one vector of numbers, and people whose rows move
+nobody else's. A query that is anything else has no indicator here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+from modicum.accounting.decimals import significant
+from modicum.api.local.explanation.release_text import written
+from modicum.core.errors import Code, InputError, Problem
+from modicum.query.aggregates import column_of
+from modicum.query.compiler import Line
+from modicum.query.model import ColumnRef, Key
+from modicum.query.query_file import QueryFile
+from modicum.query.sensitivity import root
+from modicum.query.statistics import ExactPlan
+from modicum.query.tables import Tables
+from modicum.release.parts import EVERYTHING
+from modicum.release.units import Unit
+from modicum.risk.arguments import Number, above_zero, argument, mistake
+from modicum.risk.noise import GaussianNoise, LaplaceNoise, Noise
+from modicum.risk.question import Question, read_question
+
+#: Losses are told with so many digits, rounded down.
+_DIGITS: Final = 12
+_ONE: Final = "ask one COUNT or SUM in each query file"
+
+
+@dataclass(frozen=True, slots=True)
+class RiskyQuery:
+    """A query whose indicators are known: one noise, and people of one unit.
+
+    Attributes:
+        query: The query.
+        table: The table that it reads.
+        unit: Whose loss is given; an instance of it is a person.
+        line: Its only mechanism.
+        step: What one step of its numbers is, in units of the answer.
+    """
+
+    query: QueryFile
+    table: str
+    unit: Unit
+    line: Line
+    step: Fraction
+
+    @property
+    def measure(self) -> str:
+        """What its loss is written as: `eps` or `rho`."""
+        return "eps" if self.query.asked.noise == "laplace" else "rho"
+
+    @property
+    def question(self) -> Question:
+        """The query, read by those who look at rows without noise.
+
+        Raises:
+            InputError: If they do not read it.
+        """
+        declared = self.query.asked.tables.by_name[self.table].columns
+        return read_question(self.sql, {self.table: tuple(declared)}, self.unit.id)
+
+    @property
+    def sql(self) -> str:
+        """The query as it was written."""
+        return str(written(self.query.file)["query"]["sql"])
+
+    def noise(self, delta: Number | None) -> Noise:
+        """Return its noise for any epsilon, from what is public alone.
+
+        Args:
+            delta: For Gaussian noise; None else.
+
+        Raises:
+            InputError: If it is missing, out of range, or of no use.
+        """
+        norms, groups = self.line.norms[self.unit.name], self.query.lowered.groups
+        if self.measure == "eps":
+            if delta is not None:
+                raise mistake("Laplace noise has no delta", "leave it out")
+            return LaplaceNoise(max(norms.l1, 1) * self.step, groups)
+        if delta is None:
+            raise mistake(
+                "Gaussian noise has an epsilon only beside a delta",
+                f"give {argument('delta')} such as 1e-6",
+                Code.MISSING_KEY,
+            )
+        width = Fraction(*root(max(norms.l2_squared, 1))) * self.step
+        return GaussianNoise(width, above_zero("delta", delta, by="delta"), groups)
+
+    def loss_at(self, noise: Noise, epsilon: Fraction) -> Fraction:
+        """Return the loss that stands for an epsilon in the query file, or a bit less.
+
+        Args:
+            noise: Its noise.
+            epsilon: The epsilon.
+
+        Returns:
+            ε of `laplace`; of `gaussian` the ρ of the noise that reaches ε and δ.
+        """
+        loss = epsilon
+        if self.measure == "rho":
+            loss = (noise.sensitivity / noise.width(epsilon)) ** 2 / 2
+        return significant(loss, _DIGITS, up=False)
+
+    # --- what an engine computes, for its owners --------------------------------------
+
+    @property
+    def of_each_person(self) -> ExactPlan:
+        """What computes its numbers without noise, for each person apart."""
+        plan = self._by_person
+        keys = (*plan.query.keys, *self.query.lowered.plan.query.keys)
+        return replace(plan, query=replace(plan.query, keys=keys))
+
+    @property
+    def of_everybody(self) -> ExactPlan:
+        """What computes who there is, whether the query reads their rows or not."""
+        plan = self._by_person
+        query = replace(plan.query, where=None)
+        rows = replace(self.line.statistic, kind="rows", column=None)
+        return replace(plan, query=query, part=EVERYTHING, caps=(), statistics=(rows,))
+
+    @property
+    def _by_person(self) -> ExactPlan:
+        plan, tables = self.query.lowered.plan, self.query.asked.tables
+        key = Key(self.unit.id, ColumnRef(self.table, self.unit.id))
+        query = replace(plan.query, keys=(key,))
+        return replace(plan, query=query, tables=_all_people(tables, key.column))
+
+
+def risky(query: QueryFile) -> RiskyQuery:
+    """Return a query whose indicators are known.
+
+    Args:
+        query: The query. No table is read.
+
+    Raises:
+        InputError: If they are not; why follows from the query, and from what is
+            declared, alone.
+    """
+    name = query.asked.unit
+    for reason, remedy in _obstacles(query):
+        raise InputError(
+            Problem(
+                Code.NOT_SUPPORTED,
+                f"no epsilon is chosen by risk for the query `{query.heading.id}`:"
+                f" {reason}",
+                query.asked.mark,
+                help=remedy,
+            )
+        )
+    (line,) = query.lowered.lines
+    (table,) = query.asked.query.tables
+    step, column = Fraction(1), line.statistic.column
+    if line.statistic.kind == "total":
+        assert column is not None  # A sum is one of a column.
+        step = column_of(column, query.asked.tables).step
+    return RiskyQuery(query, table, query.lowered.plan.units[name], line, step)
+
+
+def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
+    asked, lowered = query.asked, query.lowered
+    if len(asked.query.tables) > 1:
+        yield (
+            "it joins tables, and nothing says in which of them its people are",
+            "ask a query of one table",
+        )
+    if asked.sampling is not None:
+        yield "it reads a secret sample", "leave `sampling` out"
+    if lowered.selection is not None:
+        yield (
+            "some of its loss tells keys, and how many there are is not public",
+            "declare the `values` of its keys, and leave `discover` out",
+        )
+    if len(lowered.lines) != 1:
+        yield "it is several mechanisms, each with a noise of its own", _ONE
+    yield from _of_unit(query)
+    statistic = lowered.lines[0].statistic
+    column = None if statistic.column is None else statistic.column.column
+    if statistic.kind == "distinct" and column != lowered.plan.units[asked.unit].id:
+        yield "which values count for one person depends on others", _ONE
+    if statistic.kind not in {"rows", "total", "distinct"}:
+        yield "it is read from a tree of counts", _ONE
+
+
+def _of_unit(query: QueryFile) -> Iterator[tuple[str, str]]:
+    asked, lowered = query.asked, query.lowered
+    unit, table = lowered.plan.units[asked.unit], asked.query.tables[0]
+    column = asked.tables.by_name[table].columns.get(unit.id)
+    if unit.period is not None:
+        yield (
+            f"its loss is that of one `{unit.name}`, and the indicators compare people",
+            "give the loss of a unit without a time",
+        )
+    if column is None or column.type == "number":
+        yield (
+            f"the table `{table}` does not tell whose a row is by `{unit.id}`",
+            "declare the column, of type text or integer",
+        )
+    if lowered.moves[unit.name].going:
+        # Only where rows of one person push out none of others, nor replace any, is
+        # the influence of a person what her own rows add.
+        yield (
+            "rows of one person can take the place of other rows",
+            "bound units of the same id alone, whose neighbors are add-remove",
+        )
+
+
+def _all_people(tables: Tables, reference: ColumnRef) -> Tables:
+    """Return tables where no list of values says which people are read."""
+    table = tables.by_name[reference.table]
+    column = replace(table.columns[reference.column], values=None)
+    columns = {**table.columns, reference.column: column}
+    named = {**tables.by_name, table.name: replace(table, columns=columns)}
+    return replace(tables, by_name=named)

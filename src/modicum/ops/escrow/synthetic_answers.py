@@ -1,0 +1,45 @@
+"""Made-up answers to the queries of a contract, to try a task on; no row is read."""
+
+from __future__ import annotations
+
+from random import Random
+
+from modicum.api.local.escrow.declared_tables import read_query, tables_of
+from modicum.api.local.escrow.synthetic_answers import MadeUp, made_up
+from modicum.core.errors import Code, InputError, Problem
+from modicum.ledger.log.contracts import QueryTerms
+from modicum.ops.escrow.epsilon_choice import WithEscrow
+
+
+def made_up_answers(ws: WithEscrow, name: str, *, seed: int = 0) -> MadeUp:
+    """Return made-up answers to the queries of a contract, as its data is declared.
+
+    Tasks that run on them run on the real ones, too: they have the same columns and
+    the same groups. Nothing of them is about anybody, and their noise protects nobody.
+
+    Args:
+        ws: The ledger, with an escrow, here or over HTTP; a vault is not needed.
+            Nothing is written.
+        name: What the contract is called.
+        seed: The same seed makes the same answers.
+
+    Raises:
+        InputError: If there is no such contract, it asks no query, or one has more than
+            100,000 groups.
+    """
+    contract = ws.escrow.show(name).flow.contract
+    if not isinstance(contract.terms, QueryTerms):
+        raise InputError(
+            Problem(
+                Code.CONTRACT_REFUSED,
+                f"the contract `{name}` asks no query of the data",
+                help="name the contract of the query that the task is to run on",
+            )
+        )
+    compiled = ws.policy()
+    tables = tables_of(ws.escrow.data(), contract.data.values(), compiled)
+    queries = {
+        one.release: read_query(one.text, tables, compiled)
+        for one in contract.terms.charges
+    }
+    return made_up(queries, Random(seed))  # noqa: S311 - nothing is kept secret

@@ -1,0 +1,113 @@
+"""The keys that wrap those of a vault: looked at, changed, destroyed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.vault.key_files import add_key, retire_key
+from modicum.vault.named_keys import holds_keys, named_keys
+from modicum.vault.vault import EncryptedVault, open_vault
+
+
+@dataclass(frozen=True, slots=True)
+class KeysInUse:
+    """Which keys wrap those of a vault.
+
+    Attributes:
+        current: The key that wraps what is new.
+        wraps: By key, of how many things it wraps the keys; the current one is there.
+    """
+
+    current: str
+    wraps: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class KeysRotated:
+    """What a rotation did.
+
+    Attributes:
+        current: The key that wraps everything now.
+        moved: Of how many things it wraps the keys since.
+        kept: Of how many it had wrapped them before.
+    """
+
+    current: str
+    moved: int
+    kept: int
+
+
+def keys_in_use(vault: Path, keys: Path) -> KeysInUse:
+    """Return which keys wrap those of a vault.
+
+    Args:
+        vault: Its folder.
+        keys: The file with its keys, or that names the service that has them.
+
+    Raises:
+        UnavailableError: If the keys, or the vault, cannot be read.
+        UsageError: If there is no vault.
+        VerificationError: If a wrapped key is damaged.
+    """
+    current = named_keys(keys).current()
+    found = _opened(vault, keys).wrapped_under()
+    return KeysInUse(current, {current: 0, **found})
+
+
+def rotate_keys(vault: Path, keys: Path) -> KeysRotated:
+    """Wrap all keys of a vault under a new key of a file, or the newest of a service.
+
+    Args:
+        vault: Its folder.
+        keys: As for `keys_in_use`.
+
+    Raises:
+        UnavailableError: If the keys, or the vault, cannot be read.
+        UsageError: If there is no vault, or the file cannot be written.
+        VerificationError: If some wrapped keys are damaged; all others are done then.
+    """
+    opened = _opened(vault, keys)
+    if holds_keys(keys):
+        add_key(keys)
+    done = opened.rotate()
+    return KeysRotated(named_keys(keys).current(), done.moved, done.kept)
+
+
+def retire_old_key(key: str, keys: Path, vaults: Sequence[Path]) -> None:
+    """Destroy an old key of a file.
+
+    Args:
+        key: The key.
+        keys: The file.
+        vaults: All vaults whose keys the file wraps.
+
+    Raises:
+        UnavailableError: If the keys, or a vault, cannot be read.
+        UsageError: If a service has the keys; it is the current one or not there; or
+            something is wrapped under it.
+        VerificationError: If a wrapped key is damaged.
+    """
+    if not holds_keys(keys):
+        raise UsageError(
+            Problem(
+                Code.NOT_SUPPORTED,
+                f"{keys} names a service, which has the keys",
+                help="let the service destroy it: raise its  min_decryption_version",
+            )
+        )
+    retire_key(keys, key, [_opened(one, keys) for one in vaults])
+
+
+def _opened(vault: Path, keys: Path) -> EncryptedVault:
+    if not vault.is_dir():
+        raise UsageError(
+            Problem(
+                Code.FILE_UNREADABLE,
+                f"there is no vault at {vault}",
+                help="correct --vault, or begin one with  modicum escrow init",
+            )
+        )
+    return open_vault(vault, named_keys(keys))

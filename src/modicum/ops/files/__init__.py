@@ -1,0 +1,1 @@
+"""Files that people write: policies, releases, requests, queries, workloads."""

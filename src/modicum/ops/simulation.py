@@ -1,0 +1,231 @@
+"""Running a simulation on this machine: which engine, and how long each step takes."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from typing import TypeAlias
+
+import numpy as np
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.planner.allocation.engine import EngineOf, numba_engine
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.simulation.setting import Setting
+from modicum.planner.simulation.simulation import Run, simulate
+from modicum.workloads.model import Workload
+
+#: How engines are chosen: numba if it is there, or one of the two.
+ENGINES = ("auto", "numba", "numpy")
+#: The steps of each round.
+STEPS = ("problem", "allocate", "spend")
+#: So many requests are enough to have all loops compiled.
+_FEW = 20
+
+#: Called with what is being done, and how many rounds of it are done.
+Told: TypeAlias = Callable[[str, int], None]
+
+
+# --- engines --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenEngine:
+    """An engine and where it came from.
+
+    Attributes:
+        name: ``numba`` or ``numpy``.
+        make: Makes it for a problem.
+        remark: What to do about it; empty if nothing.
+    """
+
+    name: str
+    make: EngineOf
+    remark: str = ""
+
+
+def engine_named(name: str) -> ChosenEngine:
+    """Return an engine.
+
+    Args:
+        name: One of `ENGINES`.
+
+    Raises:
+        InputError: If there is none of that name, or numba is asked for and missing.
+    """
+    if name not in ENGINES:
+        problem = Problem(
+            Code.UNKNOWN_CHOICE,
+            f"there is no engine `{name}`",
+            help=f"choose one of {', '.join(ENGINES)}",
+        )
+        raise InputError(problem)
+    if name != "numpy":
+        compiled = _compiled()
+        if compiled is not None:
+            return ChosenEngine("numba", compiled)
+        if name == "numba":
+            problem = Problem(
+                Code.NOT_SUPPORTED,
+                "the engine numba needs the library numba",
+                help="pip install 'modicum[fast]', or use --engine numpy",
+            )
+            raise InputError(problem)
+        remark = "loops are not compiled; for speed: pip install 'modicum[fast]'"
+        return ChosenEngine("numpy", NumpyEngine, remark)
+    return ChosenEngine("numpy", NumpyEngine)
+
+
+def _compiled() -> EngineOf | None:
+    """Return the compiled engine; None if numba is missing, or does not load here."""
+    try:
+        return numba_engine()
+    except ImportError:
+        return None
+
+
+def versions(engine: ChosenEngine) -> dict[str, str]:
+    """Return the versions of all that a simulation's numbers depend on.
+
+    Args:
+        engine: The one that was used.
+    """
+    libraries = ("modicum", "numpy", *(("numba",) if engine.name == "numba" else ()))
+    return {name: version(name) for name in libraries} | {
+        "python": platform.python_version()
+    }
+
+
+# --- times ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """How long something took, in seconds.
+
+    Attributes:
+        cpu: Of the processors, all threads together.
+        wall: Of the clock on the wall.
+    """
+
+    cpu: float = 0.0
+    wall: float = 0.0
+
+    def __add__(self, other: Spell) -> Spell:
+        return Spell(self.cpu + other.cpu, self.wall + other.wall)
+
+    def __sub__(self, other: Spell) -> Spell:
+        return Spell(self.cpu - other.cpu, self.wall - other.wall)
+
+
+def since_start() -> Spell:
+    """Return how long this process is at work, from some beginning."""
+    return Spell(time.process_time(), time.perf_counter())
+
+
+def added(spells: Iterable[Spell]) -> Spell:
+    """Return how long several took together.
+
+    Args:
+        spells: Each of them.
+    """
+    return sum(spells, Spell())
+
+
+@dataclass
+class Stopwatch:
+    """Notes how long each step of each round takes. Mutable; runs from when it is made.
+
+    Attributes:
+        told: Hears after each round how many are done.
+        solver: What it hears that is being done.
+        rounds: The steps of each round so far.
+    """
+
+    told: Told
+    solver: str
+    rounds: dict[int, dict[str, Spell]] = field(default_factory=dict)
+    _last: Spell = field(default_factory=since_start)
+
+    def __call__(self, number: int, step: str) -> None:
+        """Note that a step is done."""
+        now = since_start()
+        self.rounds.setdefault(number, {})[step] = now - self._last
+        if step == STEPS[-1]:
+            self.told(self.solver, len(self.rounds))
+        self._last = since_start()
+
+
+# --- running --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timed:
+    """What became of a workload, and how long that took.
+
+    Attributes:
+        run: What became of it.
+        warm_up: How long it took to load or compile the engine's loops, which is not
+            in the rounds; None if it has none.
+        rounds: How long each step of each round took. The first round includes the
+            prices of all types of requests.
+    """
+
+    run: Run
+    warm_up: Spell | None
+    rounds: Mapping[int, Mapping[str, Spell]]
+
+    def step(self, name: str) -> Spell:
+        """Return how long a step took in all rounds together.
+
+        Args:
+            name: One of `STEPS`.
+        """
+        return added(steps[name] for steps in self.rounds.values())
+
+    def total(self) -> Spell:
+        """Return how long all rounds took."""
+        return added(self.step(name) for name in STEPS)
+
+
+def simulate_timed(
+    workload: Workload,
+    setting: Setting,
+    engine: ChosenEngine,
+    told: Told | None = None,
+) -> Timed:
+    """Return what becomes of a workload, and how long each step takes.
+
+    Args:
+        workload: What is asked for.
+        setting: How it is planned.
+        engine: What it is computed with.
+        told: Hears how far it is.
+
+    Raises:
+        InputError: If the setting does not fit the workload; see `simulate`.
+    """
+    hears = told or (lambda _doing, _rounds: None)
+    warm_up = None
+    if engine.name == "numba":
+        hears("compiling", 0)
+        start = since_start()
+        simulate(_few(workload), setting, engine.make)
+        warm_up = since_start() - start
+    hears(setting.solver, 0)
+    watch = Stopwatch(hears, setting.solver)
+    run = simulate(workload, setting, engine.make, watch)
+    return Timed(run, warm_up, watch.rounds)
+
+
+def _few(workload: Workload) -> Workload:
+    """Return the first requests of a workload as one of a single round.
+
+    All of them are tried in it, whenever they arrive, so that there are some.
+    """
+    requests = workload.requests.chosen(np.arange(len(workload.requests))[:_FEW])
+    first = np.full(len(requests), workload.first_round, np.int64)
+    return replace(workload, rounds=1, requests=replace(requests, round=first))

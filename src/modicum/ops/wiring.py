@@ -1,0 +1,175 @@
+"""Wiring: which store, which clock, who asks."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, overload
+
+from modicum.api.local import Clock, Workspace
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.ports.storage import Store, Witness
+from modicum.integrations.loader import Adapters
+from modicum.ops.files.documents import load_policy
+from modicum.policy import CompiledPolicy
+from modicum.storage.factory import open_store
+from modicum.system.clock import SystemClock
+
+#: Names the folder in which several processes add up what they count; it is the name
+#: that prometheus-client looks for when it is imported.
+_METRICS: Final = "PROMETHEUS_MULTIPROC_DIR"
+
+
+@overload
+def open_workspace(
+    ledger: str | Path,
+    *,
+    policy: str | Path | CompiledPolicy | None = None,
+    actor: str | None = None,
+    clock: Clock | None = None,
+    keep_open: bool = False,
+) -> Workspace: ...
+
+
+@overload
+def open_workspace(
+    ledger: str | Path,
+    *,
+    policy: str | Path | CompiledPolicy | None = None,
+    actor: str | None = None,
+    clock: Clock | None = None,
+    keep_open: bool = False,
+    as_of: int | str | None,
+) -> LedgerView: ...
+
+
+def open_workspace(
+    ledger: str | Path,
+    *,
+    policy: str | Path | CompiledPolicy | None = None,
+    actor: str | None = None,
+    clock: Clock | None = None,
+    keep_open: bool = False,
+    as_of: int | str | None = None,
+) -> LedgerView:
+    """Open a ledger; one that is not there yet is made by the first `submit`.
+
+    Args:
+        ledger: Path of the SQLite file, or a URL of PostgreSQL, `postgresql://…`.
+        policy: Path of a policy file, or a compiled policy. None means the ledger's
+            active policy.
+        actor: Who asks; None for `MODICUM_ACTOR` or the login name.
+        clock: The time of day; None for the machine's clock.
+        keep_open: Whether to keep a SQLite file open between turns, as a server does.
+        as_of: An entry of the log, or a time, to look at the ledger as it was then;
+            nothing can be written then. None for the ledger as it is.
+
+    Raises:
+        InputError: If the policy is malformed.
+        UsageError: If the URL is malformed, or its driver is not installed; or the
+            point in the past is none.
+    """
+    store = open_store(ledger, keep_open=keep_open)
+    workspace = workspace_on(store, policy=policy, actor=actor, clock=clock)
+    return workspace if as_of is None else workspace.as_of(as_of)
+
+
+def workspace_on(
+    store: Store,
+    *,
+    policy: str | Path | CompiledPolicy | None = None,
+    actor: str | None = None,
+    clock: Clock | None = None,
+    from_beginning: bool = False,
+) -> Workspace:
+    """Return a ledger to work with.
+
+    Args:
+        store: Where it lies.
+        policy: As for `open_workspace`.
+        actor: As for `open_workspace`.
+        clock: As for `open_workspace`.
+        from_beginning: Whether the log is read from its first entry, whatever a
+            snapshot says.
+
+    Raises:
+        InputError: If the policy is malformed.
+    """
+    workspace = Workspace(
+        store,
+        clock or SystemClock(),
+        policy=compiled_policy(policy),
+        actor=printable_actor(actor or current_actor()),
+        snapshots=Witness(store) if from_beginning else store,
+    )
+    workspace.adapters = Adapters()
+    return workspace
+
+
+def compiled_policy(
+    policy: str | Path | CompiledPolicy | None,
+) -> CompiledPolicy | None:
+    """Return a policy that is given as a path, or as it is.
+
+    Raises:
+        InputError: If the policy is malformed.
+    """
+    if policy is None or isinstance(policy, CompiledPolicy):
+        return policy
+    return load_policy(policy)
+
+
+def printable_actor(actor: str) -> str:
+    """Return a name that can be stored and shown on any terminal."""
+    kept = "".join(c if c.isprintable() else "?" for c in actor.strip()[:200])
+    return kept or "unknown"
+
+
+def current_actor() -> str:
+    """Return who runs this process: `MODICUM_ACTOR`, else the login name."""
+    named = os.environ.get("MODICUM_ACTOR", "").strip()
+    if named:
+        return named
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+@contextmanager
+def sharing_metrics() -> Iterator[None]:
+    """Let processes that are started in this block add up what they count.
+
+    They do so in a new folder, which ends with the block: what processes counted that
+    served before them is not theirs.
+    """
+    before = os.environ.get(_METRICS)
+    with TemporaryDirectory(prefix="modicum-metrics-") as folder:
+        os.environ[_METRICS] = folder
+        try:
+            yield
+        finally:
+            del os.environ[_METRICS]
+            if before is not None:
+                os.environ[_METRICS] = before
+
+
+def metrics_folder() -> Path | None:
+    """Return where processes add up what they count; None if this one is alone."""
+    named = os.environ.get(_METRICS)
+    return Path(named) if named else None
+
+
+def token_from_environment() -> tuple[str | None, str | None]:
+    """Return what authorizes at a server: `MODICUM_TOKEN`, `MODICUM_TOKEN_FILE`.
+
+    Returns:
+        The token, and the file that holds it; None for what is not set.
+    """
+    found = (os.environ.get(f"MODICUM_{name}") for name in ("TOKEN", "TOKEN_FILE"))
+    token, file = (one or None for one in found)
+    return token, file

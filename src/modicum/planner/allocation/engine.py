@@ -1,0 +1,55 @@
+"""The two ways to work on a problem. They give the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Protocol, TypeAlias
+
+from modicum.planner.allocation.contests import Contests
+from modicum.planner.allocation.problem import Booleans, Integers, Problem
+
+
+class Engine(Protocol):
+    """Answers what allocators ask about one problem."""
+
+    def alone(self) -> Booleans:
+        """Return, for each request, whether it fits if no other is accepted."""
+
+    def contests(self, alive: Booleans) -> Contests:
+        """Return what the requests that are alive compete for."""
+
+    def favored(self, contests: Contests, alive: Booleans) -> Integers:
+        """Return, for each contested pair, the coordinate that can accept the most.
+
+        That is the one whose knapsack, of the pair's capacity and the requests that
+        fit in it alone, holds the most weight; of several the last. A search that
+        looks at items more than `EFFORT` times answers with the best it found.
+        """
+
+    def greedy(self, order: Integers) -> Booleans:
+        """Return which requests are accepted if they are tried in an order.
+
+        Args:
+            order: Requests, each at most once; what is not in it is not accepted.
+        """
+
+    def valued(self, weights: Integers) -> Engine:
+        """Return an engine for the same problem, if requests had other weights."""
+
+
+#: Makes an engine for a problem.
+EngineOf: TypeAlias = Callable[[Problem], Engine]
+
+
+def numba_engine() -> EngineOf | None:
+    """Return the engine whose loops are compiled, if numba is there.
+
+    Importing numba takes about a second, and compiling the loops for the first time
+    on a machine much longer. It pays for hundreds of requests.
+    """
+    if find_spec("numba") is None:
+        return None
+    from modicum.planner.allocation.numba_kernel import NumbaEngine
+
+    return NumbaEngine

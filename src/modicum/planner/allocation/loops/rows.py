@@ -1,0 +1,91 @@
+"""What is asked for at each place, and which rows can turn something away."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from modicum.planner.allocation.loops.jit import compiled
+from modicum.planner.allocation.problem import Booleans, Integers
+
+
+@compiled
+def demand(
+    costs: Integers,
+    run_first: Integers,
+    run_start: Integers,
+    run_stop: Integers,
+    alive: Booleans,
+    out: Integers,
+) -> None:
+    """Fill in what all requests that are alive would cost together, by place."""
+    places, coordinates = out.shape
+    out[:] = 0
+    for request in range(len(alive)):
+        if not alive[request]:
+            continue
+        for run in range(run_first[request], run_first[request + 1]):
+            start, stop = run_start[run], run_stop[run]
+            for a in range(coordinates):
+                out[start, a] += costs[request, a]
+                if stop < places:
+                    out[stop, a] -= costs[request, a]
+    for place in range(1, places):
+        for a in range(coordinates):
+            out[place, a] += out[place - 1, a]
+
+
+@compiled
+def passes(left: Integers, row: int, cost: Integers) -> bool:
+    """Return whether a row lets a cost pass: some coordinate has that much left."""
+    for a in range(len(cost)):  # noqa: SIM110 - numba
+        if cost[a] <= left[row, a]:
+            return True
+    return False
+
+
+@compiled
+def compared(left: Integers, one: int, other: int) -> tuple[bool, bool]:
+    """Return whether a row has no less than another everywhere, and no more.
+
+    Below 0 nothing passes: how far below makes no difference.
+    """
+    no_less, no_more = True, True
+    for a in range(left.shape[1]):
+        first, second = max(left[one, a], -1), max(left[other, a], -1)
+        no_less &= first >= second
+        no_more &= first <= second
+    return no_less, no_more
+
+
+@compiled
+def binding_rows(
+    row_first: Integers, left: Integers, asked: Integers
+) -> tuple[Integers, Integers]:
+    """Return the rows that can turn something away, by place, as a list of lists.
+
+    Left out are rows that would let pass everything that is asked of them together,
+    and rows of which another at the same place has no more in any coordinate.
+    """
+    places = len(row_first) - 1
+    first = np.zeros(places + 1, np.int64)
+    kept = np.empty(len(left), np.int64)
+    count = 0
+    for place in range(places):
+        for row in range(row_first[place], row_first[place + 1]):
+            if passes(left, row, asked[place]):
+                continue
+            at, superfluous = first[place], False
+            while at < count and not superfluous:
+                superfluous, replaces = compared(left, row, kept[at])
+                if superfluous:
+                    break
+                if replaces:
+                    count -= 1
+                    kept[at] = kept[count]
+                else:
+                    at += 1
+            if not superfluous:
+                kept[count] = row
+                count += 1
+        first[place + 1] = count
+    return first, kept[:count].copy()

@@ -1,0 +1,89 @@
+"""Planning that can be watched, and ended between its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from modicum.planner.allocation.contests import Contests
+from modicum.planner.allocation.engine import Engine, EngineOf
+from modicum.planner.allocation.numpy_kernel import NumpyEngine
+from modicum.planner.allocation.problem import Booleans, Integers, Problem
+
+#: Is told how far a plan is, from 0 to 1, between steps; what it raises ends it.
+OnStep: TypeAlias = Callable[[float], None]
+
+
+def nobody(_: float) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """By what a round is planned.
+
+    Attributes:
+        engine_of: Makes the engine for the problem; all give the same plan.
+        on_step: Is told how far it is. One step of a solver is not broken off.
+    """
+
+    engine_of: EngineOf = NumpyEngine
+    on_step: OnStep = nobody
+
+    def engine_at(self, progress: float) -> EngineOf:
+        """Return what makes engines whose every step is told.
+
+        Args:
+            progress: How far the plan is while they work.
+        """
+        return lambda problem: Heeding(problem, self.engine_of, self.on_step, progress)
+
+
+class Heeding:
+    """An engine that says so before each step; see `engines.Engine`.
+
+    Args:
+        problem: The problem.
+        engine: Makes the engine.
+        on_step: Is told.
+        progress: What it is told.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        engine: EngineOf,
+        on_step: OnStep,
+        progress: float,
+    ) -> None:
+        on_step(progress)
+        self._problem = problem
+        self._engine = engine(problem)
+        self._on_step = on_step
+        self._progress = progress
+
+    def alone(self) -> Booleans:
+        """Return, for each request, whether it fits if no other is accepted."""
+        return self._next().alone()
+
+    def contests(self, alive: Booleans) -> Contests:
+        """Return what the requests that are alive compete for."""
+        return self._next().contests(alive)
+
+    def favored(self, contests: Contests, alive: Booleans) -> Integers:
+        """Return, for each contested pair, the coordinate that can accept the most."""
+        return self._next().favored(contests, alive)
+
+    def greedy(self, order: Integers) -> Booleans:
+        """Return which requests are accepted if they are tried in an order."""
+        return self._next().greedy(order)
+
+    def valued(self, weights: Integers) -> Engine:
+        """Return an engine for the same problem, if requests had other weights."""
+        own = self._next().valued(weights)
+        return Heeding(self._problem, lambda _: own, self._on_step, self._progress)
+
+    def _next(self) -> Engine:
+        self._on_step(self._progress)
+        return self._engine

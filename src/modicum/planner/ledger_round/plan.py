@@ -1,0 +1,138 @@
+"""One round, planned on the balances of a ledger, and decided as the ledger will."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from modicum.core.errors import check
+from modicum.ledger import Balances, RecordedRelease, decide
+from modicum.planner.allocation.greedy import GREEDY, Allocate, dpk_order
+from modicum.planner.allocation.lp_greedy import guided
+from modicum.planner.allocation.optimum import BestEachRound
+from modicum.planner.allocation.problem import Booleans, Problem
+from modicum.planner.ledger_round.beforehand import LeftOut
+from modicum.planner.ledger_round.cancellation import Means, OnStep
+from modicum.planner.ledger_round.coordinates import OpenEngine, open_engine
+from modicum.planner.ledger_round.problem import RoundProblem, problem_of
+from modicum.planner.verification import verify
+
+#: Makes an allocator for one round, by the names under which they can be chosen. Those
+#: that keep a price over the rounds are for simulations: here a round stands alone.
+ON_LEDGER: Mapping[str, Callable[[], Allocate]] = MappingProxyType(
+    {name: lambda allocate=allocate: allocate for name, allocate in GREEDY.items()}
+    | {"guided": lambda: guided, "ilp": BestEachRound}
+)
+
+#: So far a plan is, about, once its problem is written down, and once it is solved.
+_ASSEMBLED, _CHOSEN = 0.3, 0.5
+_BY_NUMPY = Means()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What is accepted of a round.
+
+    Attributes:
+        requests: All requests of the round.
+        accepted: The numbers of those that are accepted, in the order in which they
+            were decided. In this order the ledger allows them all.
+        round: The problem of the round, and who was left out of it.
+    """
+
+    requests: tuple[RecordedRelease, ...]
+    accepted: tuple[int, ...]
+    round: RoundProblem
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that an allocator was given."""
+        return self.round.problem
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The requests that were not planned."""
+        return self.round.left_out
+
+
+def plan_round(
+    balances: Balances,
+    requests: Sequence[RecordedRelease],
+    weights: Sequence[int],
+    allocate: Allocate,
+    day: int,
+    means: Means = _BY_NUMPY,
+) -> Planned:
+    """Return which requests of a round to accept.
+
+    What the allocator accepts is decided, one after the other in the order in which it
+    came, just as the ledger will decide it. Then all others are tried, so that nothing
+    is left over that still fits.
+
+    Args:
+        balances: What was charged so far. They are not changed.
+        requests: What is asked for, in the order in which it came.
+        weights: What each of them is worth.
+        allocate: The allocator; see `ON_LEDGER`.
+        day: The day on which they are decided, as an ordinal.
+        means: By what it is planned, and who is told how far it is.
+
+    Raises:
+        InputError: If the round is too large, weights are not whole numbers from 0 on,
+            or a solver is asked for that is not installed.
+    """
+    means.on_step(0.0)
+    dumped = balances.dump()
+    found = problem_of(balances.copied(dumped), requests, weights, day)
+    engine = open_engine(found.problem, means.engine_at(_ASSEMBLED))
+    chosen = _chosen(found.problem, allocate, engine)
+    order = found.numbers[_by_worth(found.problem, engine)].tolist()
+    batch = found.numbers[chosen].tolist()
+    # Each once: what is tried again fits no better.
+    tried = dict.fromkeys([*batch, *order])
+    told = _told(tried, means.on_step)
+    accepted = _accepted(balances.copied(dumped), requests, told, day)
+    return Planned(tuple(requests), tuple(accepted), found)
+
+
+def _told(numbers: Collection[int], on_step: OnStep) -> Iterator[int]:
+    """Yield the requests that are decided, telling how far it is before each."""
+    for done, number in enumerate(numbers):
+        on_step(_CHOSEN + (1 - _CHOSEN) * done / len(numbers))
+        yield number
+
+
+def _accepted(
+    balances: Balances,
+    requests: Sequence[RecordedRelease],
+    numbers: Iterable[int],
+    day: int,
+) -> Iterator[int]:
+    """Yield the requests that are allowed, one after the other, and charge them."""
+    for number in numbers:
+        request = requests[number]
+        if decide(balances, request, day).allowed:
+            balances.charge(request, day)
+            yield number
+
+
+def _chosen(problem: Problem, allocate: Allocate, engine: OpenEngine) -> Booleans:
+    """Return what an allocator accepts."""
+    if not problem.places:
+        return np.ones(problem.requests, np.bool_)
+    chosen = allocate(problem, engine)
+    wrong = verify(problem, np.flatnonzero(chosen))
+    check(not wrong, f"PLAN-4: a plan fits: {[one.message for one in wrong[:1]]}")
+    return chosen
+
+
+def _by_worth(problem: Problem, engine: OpenEngine) -> np.ndarray:
+    """Return all requests, those worth most for what they take first."""
+    everybody = np.ones(problem.requests, np.bool_)
+    if not problem.places:
+        return np.arange(problem.requests)
+    contests = engine.contests(everybody)
+    return dpk_order(problem, engine, everybody, contests)

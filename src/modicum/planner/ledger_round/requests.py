@@ -1,0 +1,143 @@
+"""What the requests of a round ask of the cells of one unit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from modicum.accounting import COORDINATES
+from modicum.accounting.grid import DELTA, INFINITE
+from modicum.core.errors import check
+from modicum.ledger import Balances, RecordedRelease
+from modicum.ledger.cells.family import Charge, Family
+from modicum.ledger.cells.segments import SegmentsThen
+from modicum.ledger.cells.sums import saturated
+from modicum.planner.allocation.problem import Booleans, Integers
+from modicum.planner.ledger_round.presolve import Constraining
+from modicum.planner.ledger_round.refusing import refuse_too_many
+from modicum.policy import CompiledPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a request asks of rules that the same of its mechanisms fall under.
+
+    Attributes:
+        request: Its number.
+        rules: The numbers of the rules.
+        segments: The segments in which it is charged.
+        costs: What each of them is charged, by coordinate of the unit; one line, if
+            all are charged alike.
+    """
+
+    request: int
+    rules: tuple[int, ...]
+    segments: Integers
+    costs: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class UnitAsks:
+    """What all requests ask of the rules of one unit.
+
+    Attributes:
+        unit: The unit.
+        family: Its cells, cut so that each request covers whole segments.
+        then: Where the segments lie.
+        coordinates: Those of the ledger that some rule of the policy caps, and delta;
+            rising.
+        asks: By request, then by rules.
+    """
+
+    unit: str
+    family: Family
+    then: SegmentsThen
+    coordinates: Integers
+    asks: tuple[Ask, ...]
+
+    def by_rules(self) -> list[tuple[list[Ask], list[int]]]:
+        """Return the rules that are asked for the very same, with what that is."""
+        asked: dict[int, list[int]] = {}
+        for place, ask in enumerate(self.asks):
+            for rule in ask.rules:
+                asked.setdefault(rule, []).append(place)
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for rule in sorted(asked):
+            alike.setdefault(tuple(asked[rule]), []).append(rule)
+        return [
+            ([self.asks[place] for place in places], rules)
+            for places, rules in alike.items()
+        ]
+
+    def demand(self) -> list[int]:
+        """Return what all requests cost at most, by coordinate, but for the infinite.
+
+        Python's integers have no bound.
+        """
+        most: dict[int, Integers] = {}
+        for ask in self.asks:
+            finite = np.where(ask.costs < INFINITE, ask.costs, 0).max(axis=0)
+            most[ask.request] = np.maximum(most.get(ask.request, 0), finite)
+        columns = zip(*(one.tolist() for one in most.values()), strict=True)
+        return [sum(column) for column in columns]
+
+
+def asked_by_unit(
+    balances: Balances, requests: Sequence[RecordedRelease], day: int
+) -> tuple[tuple[UnitAsks, ...], Booleans]:
+    """Return what requests ask, by unit; and which are charged for what they read.
+
+    Args:
+        balances: A scratch copy; its segments are cut.
+        requests: The requests.
+        day: The day on which they are decided, as an ordinal.
+
+    Raises:
+        InputError: If that is too much to hold.
+    """
+    for request in requests:
+        balances.note(request, day)
+    kept, coordinates = Constraining(balances), _coordinates(balances.compiled)
+    exact = np.ones(len(requests), np.bool_)
+    found: dict[str, list[Ask]] = {}
+    numbers = 0
+    for number, request in enumerate(requests):
+        for family, inquiry in balances.asked(request, day):
+            overlay = inquiry.overlay
+            check(not overlay.pieces, "PLAN-4: a request covers whole segments")
+            exact[number] &= not overlay.rounded
+            for charge in inquiry.charges:
+                rules = kept.among(charge.numbers)
+                if rules and len(charge.places):
+                    segments = overlay.segments[charge.places]
+                    ask = Ask(number, rules, segments, _costs(charge, coordinates))
+                    found.setdefault(family.space.unit, []).append(ask)
+                    numbers += ask.segments.size + ask.costs.size
+                    refuse_too_many(numbers)
+    return tuple(
+        _unit(balances, unit, coordinates, asks) for unit, asks in sorted(found.items())
+    ), exact
+
+
+def _unit(
+    balances: Balances, unit: str, coordinates: Integers, asks: list[Ask]
+) -> UnitAsks:
+    family = balances.family(unit)
+    return UnitAsks(unit, family, family.segments.then(), coordinates, tuple(asks))
+
+
+def _costs(charge: Charge, coordinates: Integers) -> Integers:
+    costs = saturated(charge.alone)[:, coordinates]
+    return costs[:1].copy() if (costs == costs[0]).all() else costs
+
+
+def _coordinates(compiled: CompiledPolicy) -> Integers:
+    """Return the coordinates that some rule caps, and delta."""
+    used = np.zeros(COORDINATES, np.bool_)
+    used[DELTA] = True
+    for budget, _, _ in compiled.rules.budgets():
+        for index, _ in compiled.filter_of(budget).caps:
+            used[index] = True
+    return np.flatnonzero(used)

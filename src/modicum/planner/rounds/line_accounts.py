@@ -1,0 +1,113 @@
+"""Accounts laid one after another on one long line, and what was charged there.
+
+Where many rules each have accounts of their own, every account is a stretch of equally
+many elements of one long line. A request asks for intervals of it: its part of the
+ring, once in each account that it is charged to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from modicum.planner.allocation.problem import Booleans, Integers
+from modicum.planner.rounds.history import check_adds_up
+from modicum.planner.rounds.ring import Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What requests ask for, in intervals of the long line.
+
+    Attributes:
+        first: (n + 1,) where each request's intervals begin in `start`.
+        start: Where intervals begin; those of a request are disjoint, and in order.
+        stop: Where they end.
+    """
+
+    first: Integers
+    start: Integers
+    stop: Integers
+
+    @property
+    def owner(self) -> Integers:
+        """The request of each interval."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+    def chosen(self, kept: Booleans) -> Asks:
+        """Return what some of the requests ask for; the others ask for nothing."""
+        intervals = kept[self.owner]
+        counts = np.diff(self.first) * kept
+        first = np.concatenate([[0], np.cumsum(counts)])
+        return Asks(first, self.start[intervals], self.stop[intervals])
+
+    def cuts(self) -> Integers:
+        """Return where an interval begins or ends, each once, ascending."""
+        return np.unique(np.concatenate([self.start, self.stop]))
+
+
+def asked_of(ranges: Ranges, owner: Integers, account: Integers) -> Asks:
+    """Return what requests ask for that are charged to accounts.
+
+    Args:
+        ranges: The part of the ring of each request.
+        owner: A request for each of its accounts.
+        account: The accounts, from 0; no request has one of them twice.
+    """
+    size = ranges.size
+    whole = ranges.width >= size
+    start = np.where(whole, 0, ranges.start)[owner]
+    stop = start + np.minimum(ranges.width, size)[owner]
+    wraps = stop > size
+    # What is over the end of the ring lies at the beginning of the account.
+    owners = np.concatenate([owner, owner[wraps]])
+    base = np.concatenate([account, account[wraps]]) * size
+    starts = base + np.concatenate([start, np.zeros(wraps.sum(), np.int64)])
+    stops = base + np.concatenate([np.minimum(stop, size), stop[wraps] - size])
+    order = np.lexsort((starts, owners))
+    counts = np.bincount(owners, minlength=len(ranges.start))
+    first = np.concatenate([[0], np.cumsum(counts)])
+    return Asks(first, starts[order], stops[order])
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What one round charged, piece by piece of the long line.
+
+    Attributes:
+        cuts: Where each piece begins, ascending. Nothing was charged before the
+            first of them, and the last piece has no end.
+        costs: (pieces, a).
+    """
+
+    cuts: Integers
+    costs: Integers
+
+    def at(self, elements: Integers) -> Integers:
+        """Return what was charged at elements."""
+        piece = np.searchsorted(self.cuts, elements, side="right") - 1
+        found = np.zeros((len(elements), self.costs.shape[1]), np.int64)
+        found[piece >= 0] = self.costs[piece[piece >= 0]]
+        return found
+
+
+def charged_by(asks: Asks, costs: Integers, accepted: Booleans) -> Charged:
+    """Return what accepted requests are charged together.
+
+    Args:
+        asks: Of all requests of a round.
+        costs: (n, a), each at most one more than a balance ever holds: what is more
+            never fits either, and could not be added up.
+        accepted: (n,).
+    """
+    check_adds_up(costs, accepted)
+    kept = asks.chosen(accepted)
+    cuts, owner = kept.cuts(), kept.owner
+    steps = np.zeros((len(cuts), costs.shape[1]), np.int64)
+    np.add.at(steps, np.searchsorted(cuts, kept.start), costs[owner])
+    np.subtract.at(steps, np.searchsorted(cuts, kept.stop), costs[owner])
+    total = np.cumsum(steps, axis=0)
+    changes = np.ones(len(cuts), np.bool_)
+    changes[1:] = (total[1:] != total[:-1]).any(axis=1)
+    return Charged(cuts[changes], total[changes])

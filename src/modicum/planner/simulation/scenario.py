@@ -1,0 +1,184 @@
+"""Running a workload whose requests carry labels under the rules of a policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from modicum.core.errors import check
+from modicum.planner.allocation.engine import Engine, EngineOf
+from modicum.planner.allocation.problem import Booleans, Integers, Problem
+from modicum.planner.rounds.line_accounts import Asks, asked_of
+from modicum.planner.rounds.periods import Slots, Tracked
+from modicum.planner.rounds.ring import Ranges
+from modicum.planner.rounds.rule_problem import (
+    Accounts,
+    Batch,
+    RuledHistory,
+    ruled_problem,
+)
+from modicum.planner.simulation.capacity import refuse_overflow
+from modicum.planner.simulation.labels import Labeled
+from modicum.planner.simulation.rule_limits import RuleLimits, rule_limits
+from modicum.planner.simulation.setting import Setting
+from modicum.planner.simulation.simulation import Run, Watch, play
+from modicum.policy import CompiledPolicy
+from modicum.policy.compiler import compile_policy
+from modicum.workloads.dpolicy import month_of
+from modicum.workloads.model import Requests, Workload
+
+#: The months that the original tracks one by one.
+PUBLISHED_MONTHS = Tracked(before=0, after=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Whose rules are held, and how periods are told apart.
+
+    Attributes:
+        policy: The policy.
+        rules: The numbers of the rules that are held; None for those that are kept
+            when the policy is pruned.
+        tracked: Which months have an account each.
+        static_everywhere: Whether what reads a static attribute is charged to every
+            month, as in the ledger; if not, to the month of the request, as the
+            original has it.
+    """
+
+    policy: CompiledPolicy
+    rules: tuple[int, ...] | None = None
+    tracked: Tracked = PUBLISHED_MONTHS
+    static_everywhere: bool = True
+
+    def held(self) -> tuple[int, ...]:
+        """Return the numbers of the rules that are held."""
+        return self.policy.pruned.kept if self.rules is None else self.rules
+
+
+def simulate_ruled(
+    workload: Workload,
+    setting: Setting,
+    scenario: Scenario,
+    engine_of: EngineOf,
+    watch: Watch | None = None,
+) -> Run:
+    """Return what becomes of a workload under the rules of a policy.
+
+    Args:
+        workload: What is asked for; its requests carry labels.
+        setting: How it is planned. Its budget is not looked at: rules have their own.
+        scenario: Whose rules are held.
+        engine_of: Makes the engine for each round's problem; all give the same run.
+        watch: Called after each step.
+
+    Raises:
+        InputError: If the requests have no labels, or labels that the policy does not
+            know; if a period of the policy is not a month, or the filter of the
+            setting is not proven for some budget; if there are no requests, or
+            budgets or utilities are too large to be added up.
+    """
+    world = RuledWorld(workload, setting, scenario)
+    return play(workload, setting, world, engine_of, watch)
+
+
+class RuledWorld:
+    """Groups of users, each divided by a ring of elements, under many rules.
+
+    Args:
+        workload: Whose requests come.
+        setting: How it is planned.
+        scenario: Whose rules are held.
+    """
+
+    def __init__(
+        self, workload: Workload, setting: Setting, scenario: Scenario
+    ) -> None:
+        scenario = replace(scenario, policy=filtered(scenario.policy, setting.filter))
+        self._size = workload.domain if setting.partitioning else 1
+        self._setting = setting
+        self._labeled = Labeled(
+            workload,
+            scenario.policy,
+            scenario.held(),
+            static_everywhere=scenario.static_everywhere,
+        )
+        self._limits = limits_of(workload, setting, scenario)
+        refuse_overflow(workload, setting, int(self._limits.total.max(initial=0)))
+        self._clauses = self._limits.clauses(setting.schedule)
+        rounds = workload.round_numbers
+        own = month_of(np.concatenate([self._joined(one) for one in rounds]))
+        self._slots = Slots(scenario.tracked, int(own.min()), int(own.max()))
+        self._history = RuledHistory()
+        self._batch: Batch | None = None
+
+    def problem(self, requests: Requests, round_: int) -> Problem:
+        """Return the problem of a round."""
+        own = month_of(self._joined(round_))
+        self._batch = Batch(
+            asks=self._asks(requests, own),
+            costs=self._limits.costs[requests.type],
+            weights=requests.utility,
+            fresh=requests.round == round_,
+        )
+        accounts = Accounts(self._size, self._slots.about(own))
+        return ruled_problem(self._batch, self._clauses, accounts, self._history)
+
+    def engine(self, problem: Problem, engine: Engine) -> Engine:
+        """Return the engine that allocators get to see: the one that is there."""
+        del problem
+        return engine
+
+    def spend(self, problem: Problem, requests: Requests, accepted: Booleans) -> None:
+        """Charge what was accepted in the round of the last problem."""
+        del problem, requests
+        check(self._batch is not None, "scenario: a round is planned, then charged")
+        if self._batch is not None:
+            self._history.add(self._batch, accepted, self._clauses)
+
+    def unlocked(self, problem: Problem) -> Integers:
+        """Return what each row of the last problem may be charged by now in all."""
+        line = np.repeat(problem.line, np.diff(problem.row_first))
+        group, number = np.divmod(problem.block, max(1, self._clauses.most))
+        clause = self._clauses.first[line // len(self._slots)] + number
+        return self._clauses.caps[clause, group]
+
+    def _joined(self, round_: int) -> Integers:
+        """Return the rounds in which groups became active, the youngest first.
+
+        In the numbering of workloads, which is the published one: a group is active
+        from the round in which it joins, and the first joins in round 0.
+        """
+        return round_ - np.arange(self._setting.schedule.rounds)
+
+    def _asks(self, requests: Requests, own: Integers) -> Asks:
+        owner, slot, rule = self._labeled.charged(requests, self._slots, np.unique(own))
+        account = rule * len(self._slots) + slot
+        return asked_of(self._ranges(requests), owner, account)
+
+    def _ranges(self, requests: Requests) -> Ranges:
+        if self._setting.partitioning:
+            return Ranges(self._size, requests.first, requests.width)
+        return Ranges(1, np.zeros_like(requests.first), np.ones_like(requests.first))
+
+
+def filtered(policy: CompiledPolicy, name: str) -> CompiledPolicy:
+    """Return a policy under a filter; what is pruned depends on it.
+
+    Raises:
+        InputError: If the filter is not proven for some budget.
+    """
+    if policy.policy.filter_name == name:
+        return policy
+    return compile_policy(replace(policy.policy, filter_name=name))
+
+
+def limits_of(workload: Workload, setting: Setting, scenario: Scenario) -> RuleLimits:
+    """Return what the rules that are held limit, and what the requests cost."""
+    rules = scenario.policy.rules
+    types = workload.types
+    kinds = types if setting.subsampling else [one.on_everybody() for one in types]
+    return rule_limits(
+        [kind.loss(setting.pricing) for kind in kinds],
+        [scenario.policy.filter_of(rules[rule].budget) for rule in scenario.held()],
+    )

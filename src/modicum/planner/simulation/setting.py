@@ -1,0 +1,144 @@
+"""How a workload is planned in a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+
+import numpy as np
+
+from modicum.accounting import ApproxBudget, filter_for
+from modicum.accounting.filters.unlock_schedule import Schedule, Unlocking
+from modicum.accounting.grid import DELTA
+from modicum.core.errors import Code, InputError, Problem
+from modicum.planner.allocation.coordinates import deciding
+from modicum.planner.allocation.greedy import GREEDY, Allocate
+from modicum.planner.allocation.optimum import BestEachRound
+from modicum.planner.allocation.problem import Integers
+from modicum.planner.allocation.reserve_price import Steady, as_guided, reserve_under
+from modicum.workloads.request_types import Pricing, RequestType
+
+#: What every user is promised if nothing else is said.
+BUDGET = ApproxBudget(Fraction(3), Fraction(1, 10**7))
+#: The filter for tight prices: proven for every budget, with shares for planners.
+TIGHT_FILTER = "renyi-v1"
+#: Makes an allocator for one run, given how budgets are unlocked.
+SOLVERS: Mapping[str, Callable[[Schedule], Allocate]] = MappingProxyType(
+    {name: lambda _, allocate=allocate: allocate for name, allocate in GREEDY.items()}
+    | {
+        "guided": lambda schedule: Steady(
+            schedule.rounds, reserve_under(schedule), as_guided
+        ),
+        "ilp": lambda _: BestEachRound(),
+        "steady": lambda schedule: Steady(schedule.rounds, reserve_under(schedule)),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How a workload is planned in a simulation.
+
+    Attributes:
+        budget: What every user is promised, all releases together.
+        filter: The privacy filter of the budget; a key of `accounting.FILTERS`.
+        pricing: How mechanisms are priced.
+        schedule: What part of a group's budget is unlocked at each age.
+        solver: A key of `SOLVERS`.
+        attempts: In how many rounds a request is tried: 1 if a rejection is final.
+        partitioning: Whether a request is charged only where it reads. If not, it is
+            charged to everybody.
+        subsampling: Whether a request that reads a sample is priced as one.
+        blocks: Whether users are tracked in blocks, as PrivateKube does, of which a
+            request reads as many as it needs: without partitioning, without samples.
+    """
+
+    budget: ApproxBudget = BUDGET
+    filter: str = "as-published"
+    pricing: Pricing = "as-published"
+    schedule: Schedule = field(default_factory=lambda: Unlocking(12, Fraction(2, 5)))
+    solver: str = "dpk"
+    attempts: int = 1
+    partitioning: bool = True
+    subsampling: bool = True
+    blocks: bool = False
+
+    def __post_init__(self) -> None:
+        if self.solver not in SOLVERS:
+            raise _unknown("solver", self.solver, SOLVERS)
+        if self.attempts < 1:
+            problem = Problem(
+                Code.OUT_OF_RANGE,
+                f"a request is tried in {self.attempts} rounds",
+                help="it is at least 1",
+            )
+            raise InputError(problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What types cost, and what groups may spend, at the coordinates that decide.
+
+    Attributes:
+        coordinates: Of the ledger's grid.
+        costs: (types, a) in ledger units.
+        total: (a,) what a group may spend in its whole life.
+    """
+
+    coordinates: tuple[int, ...]
+    costs: Integers
+    total: Integers
+
+    def caps(self, schedule: Schedule) -> Integers:
+        """Return what groups may have spent by each age, the youngest first."""
+        ages = range(1, schedule.rounds + 1)
+        return np.array(
+            [[schedule.cap(int(cap), age) for cap in self.total] for age in ages],
+            dtype=np.int64,
+        )
+
+
+def prices(types: tuple[RequestType, ...], setting: Setting) -> Prices:
+    """Return what types of requests cost under a setting.
+
+    Raises:
+        InputError: If a type has a delta of its own, which no filter of the planner
+            pays for; or the filter is unknown, or not proven for the budget.
+    """
+    sampled = setting.subsampling and not setting.blocks
+    losses = [
+        (kind if sampled else kind.on_everybody()).loss(setting.pricing)
+        for kind in types
+    ]
+    for kind, loss in zip(types, losses, strict=True):
+        if loss.coordinates[DELTA]:
+            problem = Problem(
+                Code.OUT_OF_RANGE,
+                f"the mechanism of `{kind.name}` has a delta of its own",
+                help="simulations take mechanisms without; the ledger takes both",
+            )
+            raise InputError(problem)
+    caps = filter_for(setting.budget, setting.filter).caps
+    costs = np.array(
+        [[loss.coordinates[index] for index, _ in caps] for loss in losses],
+        dtype=np.int64,
+    ).reshape(len(types), len(caps))
+    total = np.array([cap for _, cap in caps], dtype=np.int64)
+    kept = deciding(costs, total)
+    return Prices(
+        tuple(caps[a][0] for a in kept),
+        np.ascontiguousarray(costs[:, kept]),
+        total[kept],
+    )
+
+
+def _unknown(what: str, given: str, known: Mapping[str, object]) -> InputError:
+    return InputError(
+        Problem(
+            Code.UNKNOWN_CHOICE,
+            f"there is no {what} `{given}`",
+            help="choose one of " + ", ".join(known),
+        )
+    )

@@ -1,0 +1,206 @@
+"""Reading who has a say: roles, approvals of releases, and of the next policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TypeAlias
+
+from modicum.core.document import Items, Node
+from modicum.core.errors import Code, Mark
+from modicum.core.flow_text import flow_text
+from modicum.core.reader import (
+    Fields,
+    Problems,
+    boolean,
+    count,
+    fail,
+    items,
+    name,
+    nearest,
+    optional_items,
+    release_id,
+)
+from modicum.policy.cel.compiler import parse_predicate
+from modicum.policy.model import Approval
+from modicum.policy.predicates import Constant, Predicate, Scope, atoms
+from modicum.release import Vocabulary
+
+#: More people than this are never needed at once.
+APPROVERS_MAX = 100
+
+#: The people who have a role, by role; None if the policy does not say.
+Roles: TypeAlias = "Mapping[str, tuple[str, ...]] | None"
+
+
+@lru_cache(maxsize=1024)  # The ledger asks for each decision.
+def meant_by(name: str) -> str:
+    """Return a person's name as it is meant, however it is written.
+
+    Capitals and blanks tell nobody apart, wherever people are compared.
+
+    Args:
+        name: The name, as it stands in a policy or as an actor gave it.
+    """
+    return name.strip().casefold()
+
+
+def read_roles(node: Node | None) -> Roles:
+    """Return who has which role.
+
+    Args:
+        node: The `roles` block; None if there is none.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    if node is None:
+        return None
+    found = Problems()
+    roles: dict[str, tuple[str, ...]] = {}
+    for key, value in Fields(node, "`roles`").rest():
+        with found.guard():
+            role = name(key, "a role")
+            roles[role] = _people(role, value)
+    found.raise_any()
+    return roles
+
+
+def _people(role: str, node: Node) -> tuple[str, ...]:
+    if not isinstance(node, Items):
+        written = flow_text(node)
+        raise fail(
+            Code.WRONG_TYPE,
+            f"role `{role}` must be a list of people",
+            node,
+            help=f"write  [{written}]  instead of  {written}",
+        )
+    people: dict[str, None] = {}
+    for item in node.items:
+        one = release_id(item, f"a person of role `{role}`")  # Addresses fit, too.
+        if one in people:
+            raise fail(Code.DUPLICATE_NAME, f"`{one}` stands twice in `{role}`", item)
+        people[one] = None
+    if not people:
+        raise fail(
+            Code.MISSING_KEY,
+            f"role `{role}` needs at least one person",
+            node,
+            help="name one, or remove the role",
+        )
+    return tuple(people)
+
+
+def read_approvals(
+    node: Node | None, vocabulary: Vocabulary, roles: Roles
+) -> tuple[Approval, ...]:
+    """Return the approvals of a list.
+
+    Args:
+        node: The `approvals` block; None if there is none.
+        vocabulary: The words that its predicates may use.
+        roles: Who has which role; None if the policy does not say.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    found = Problems()
+    approvals: list[Approval] = []
+    for item in optional_items(node, "`approvals`"):
+        with found.guard():
+            approvals.append(_approval(item, vocabulary, roles))
+    found.raise_any()
+    return tuple(approvals)
+
+
+def read_activation(node: Node | None, roles: Roles) -> Approval | None:
+    """Return who must agree before another policy takes the place of this one.
+
+    Args:
+        node: The `activation` block; None if there is none.
+        roles: Who has which role; None if the policy does not say.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    if node is None:
+        return None
+    return _people_needed(Fields(node, "`activation`"), Constant(value=True), roles)
+
+
+def _approval(node: Node, vocabulary: Vocabulary, roles: Roles) -> Approval:
+    fields = Fields(node, "an approval")
+    when_node = fields.take("when")
+    when = parse_predicate(when_node, "`when`", vocabulary)
+    if not _looks_only_at_the_release(when):
+        raise fail(
+            Code.CEL_SUBSET,
+            "an approval may look only at the release, not at its mechanisms",
+            when_node,
+            notes=("people approve a release as a whole",),
+            help="write release.audience, release.purpose and the like",
+        )
+    return _people_needed(fields, when, roles)
+
+
+def _people_needed(fields: Fields, when: Predicate, roles: Roles) -> Approval:
+    """Take how many people of which roles must agree."""
+    need_node = fields.take("need")
+    need = count(need_node, "`need`", at_least=1, at_most=APPROVERS_MAX)
+    wanted = read_role_names(
+        fields.take("from"), "`from`", roles, "an approval needs at least one role"
+    )
+    own = fields.take_optional("requester_may_approve")
+    allowed = own is not None and boolean(own, "`requester_may_approve`")
+    fields.finish()
+    if roles is not None:
+        people = {one for role in wanted for one in roles[role]}
+        if need > len(people):
+            raise fail(
+                Code.OUT_OF_RANGE,
+                f"{need} people must agree, and only {len(people)} could",
+                need_node,
+                notes=(f"in {' and '.join(wanted)}: {', '.join(sorted(people))}",),
+                help="lower `need`, or name more people in `roles`",
+            )
+    return Approval(when, need, wanted, allowed, fields.node.mark)
+
+
+def _looks_only_at_the_release(predicate: Predicate) -> bool:
+    return all(
+        isinstance(atom, Constant) or getattr(atom, "scope", None) is Scope.RELEASE
+        for atom in atoms(predicate)
+    )
+
+
+def read_role_names(
+    node: Node, what: str, roles: Roles, if_none: str
+) -> tuple[str, ...]:
+    """Return the roles that a list names.
+
+    Args:
+        node: The list.
+        what: What the list is called.
+        roles: Who has which role; None if the policy does not say.
+        if_none: What is wrong if the list is empty.
+
+    Raises:
+        InputError: At the first that is not known or stands twice; if there is none.
+    """
+    wanted: dict[str, Mark | None] = {}
+    for item in items(node, what):
+        role = name(item, "a role")
+        if role in wanted:
+            raise fail(Code.DUPLICATE_NAME, f"role `{role}` stands twice", item)
+        if roles is not None and role not in roles:
+            raise fail(
+                Code.UNKNOWN_CHOICE,
+                f'unknown role "{role}"',
+                item,
+                label=nearest(role, roles),
+                help="known: " + (", ".join(list(roles)[:20]) or "none"),
+            )
+        wanted[role] = item.mark
+    if not wanted:
+        raise fail(Code.MISSING_KEY, if_none, node)
+    return tuple(wanted)

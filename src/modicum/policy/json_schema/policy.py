@@ -1,0 +1,349 @@
+"""The JSON Schema of policy files, for completion and first checks in editors.
+
+The compiler stays the authority: what it accepts, the schema accepts.
+"""
+
+from __future__ import annotations
+
+from modicum.accounting import FILTERS
+from modicum.accounting.filters.unlock_schedule import ROUNDS_MAX
+from modicum.policy.declarations.population import DETAIL_MAX, DOMAIN_MAX
+from modicum.policy.declarations.roles import APPROVERS_MAX
+from modicum.policy.declarations.units import GROUP_MAX, UNITS_MAX
+from modicum.policy.json_schema.limits import LEVELS, definitions
+from modicum.policy.json_schema.parts import (
+    DIALECT,
+    Schema,
+    closed,
+    identifiers,
+    limit_delta,
+    line,
+    listed,
+    name,
+    named,
+    person,
+    ref,
+    whole,
+    words,
+)
+from modicum.policy.model import RESERVATION_DAYS_MAX, Retired
+from modicum.policy.parser import FORMAT
+from modicum.release.units import PERIODS, RELATIONS
+
+_ACCOUNTANTS = ("rdp", "zcdp", "basic")
+
+
+def policy_schema(*, part: bool = False) -> Schema:
+    """Return the JSON Schema of policy files.
+
+    Args:
+        part: Whether it is for files that a policy includes: these need no key.
+    """
+    schema: Schema = {
+        "$schema": DIALECT,
+        "title": "A part of a modicum policy" if part else "A modicum policy",
+        "type": "object",
+        "properties": _sections(),
+        "additionalProperties": False,
+        "$defs": definitions(),
+    }
+    return schema if part else {**schema, **_requirements()}
+
+
+def _requirements() -> Schema:
+    """Return what a whole policy must have, here or in what it includes."""
+    return {
+        "required": ["modicum", "name"],
+        "anyOf": [
+            {"required": ["include"]},
+            {
+                "required": ["units", "schema"],
+                "anyOf": [{"required": ["policies"]}, {"required": ["per_release"]}],
+            },
+        ],
+    }
+
+
+def _sections() -> dict[str, Schema]:
+    return {
+        "modicum": {"const": FORMAT, "description": "the version of the format"},
+        "include": {
+            "description": "other files whose contents come first; paths from this one",
+            "anyOf": [line("one path"), listed(line("a path"), "paths")],
+        },
+        "name": name("what the policy is called"),
+        "dp": _dp(),
+        "units": {
+            **named(_unit(), "privacy units: whose loss is limited"),
+            "minProperties": 1,
+            "maxProperties": UNITS_MAX,
+        },
+        "labels": identifiers(_label(), "closed vocabularies for contexts"),
+        "schema": closed(
+            {
+                "categories": named(
+                    name("a risk level"), "categories, each with its risk level"
+                ),
+                "attributes": named(_attribute(), "attributes of the data"),
+            },
+            [],
+            "what the data hold",
+        ),
+        "population": _population(),
+        "rotation": _rotation(),
+        "reservations": _reservations(),
+        "policies": listed(ref("base_policy"), "limits on everything released"),
+        "extensions": listed(_extension(), "contexts that multiply the policies"),
+        "per_release": listed(ref("base_policy"), "limits on each release alone"),
+        "guards": listed(_guard(), "what descriptions of releases must say"),
+        "roles": named(
+            {**listed(person(), "its people", at_least=1), "uniqueItems": True},
+            "who has which role",
+        ),
+        "keys": named(_signing_keys(), "who must sign, and with what", key=person()),
+        "approvals": listed(_approval(), "who must agree to which releases"),
+        "activation": closed(
+            _people(), ["need", "from"], "who must agree to the next policy"
+        ),
+        "disclosed_invariants": listed(
+            name("an invariant"), "facts that are published outside DP"
+        ),
+    }
+
+
+def _dp() -> Schema:
+    kinds = ("pure-dp", "zcdp", "gdp")
+    delta = limit_delta("the delta of a bare number")
+    approximate = closed(
+        {"type": {"const": "approx-dp"}, "delta": delta}, ["type", "delta"]
+    )
+    others = closed({"type": words(kinds, "its measure")}, ["type"])
+    schema = closed(
+        {
+            "neighbors": words(RELATIONS, "which two tables are neighbors"),
+            "filter": words(FILTERS, "how a budget is enforced over history"),
+            "accountant": words(_ACCOUNTANTS, "an older word for the filter"),
+            "bare_budget": {
+                "description": "what a budget that is only a number means",
+                "oneOf": [approximate, others],
+            },
+        },
+        [],
+        "how losses are added up",
+    )
+    return {**schema, "not": {"required": ["filter", "accountant"]}}
+
+
+def _signing_keys() -> Schema:
+    key: Schema = {
+        "type": "string",
+        "pattern": "^[0-9a-f]{64}$",
+        "description": "a raw Ed25519 public key, in hexadecimal",
+    }
+    several = {**listed(key, "one of these", at_least=1), "uniqueItems": True}
+    return {"description": "the keys of a person", "anyOf": [key, several]}
+
+
+def _unit() -> Schema:
+    time = closed(
+        {
+            "column": line("the column that tells when a row happened"),
+            "period": words(PERIODS, "how long one instance lasts"),
+        },
+        ["column", "period"],
+        "the period of time of one instance; without it, all of time",
+    )
+    count = whole(1, GROUP_MAX, "how many")
+    return closed(
+        {
+            "id": line("the column that tells whose a row is"),
+            "time": time,
+            "within": {
+                "description": "units that cover this one",
+                "anyOf": [name("a unit"), listed(name("a unit"), "units")],
+            },
+            "groups": named(
+                count, "by larger unit: how many of this one it has at most"
+            ),
+            "neighbors": words(RELATIONS, "which two tables are neighbors"),
+        },
+        ["id"],
+        "a privacy unit",
+    )
+
+
+def _label() -> Schema:
+    return closed(
+        {
+            "values": {
+                **listed(name("a value"), "all values", at_least=1),
+                "uniqueItems": True,
+            },
+            "default": name("the value of a mechanism that gives none"),
+        },
+        ["values", "default"],
+        "a closed label",
+    )
+
+
+def _attribute() -> Schema:
+    risk = name("a risk level")
+    memberships = named(words(LEVELS, "how closely it belongs"), "by category")
+    return {
+        "description": "a risk level, or [risk level, {category: membership}, static]",
+        "anyOf": [
+            risk,
+            {
+                "type": "array",
+                "prefixItems": [
+                    risk,
+                    memberships,
+                    {"const": "static", "description": "its values have no time"},
+                ],
+                "minItems": 1,
+                "maxItems": 3,
+            },
+        ],
+    }
+
+
+def _population() -> Schema:
+    end = whole(-DOMAIN_MAX, DOMAIN_MAX, "an end of the range")
+    immutable = listed(name("a unit"), "units whose instances never change it")
+    values = listed(name("a value"), "all values", at_least=1)
+    ends: Schema = {"type": "array", "items": end, "minItems": 2, "maxItems": 2}
+    partition: Schema = {
+        "description": "a count of values, or the values themselves",
+        "oneOf": [
+            whole(1, DOMAIN_MAX, "how many values"),
+            closed(
+                {"values": values, "immutable": immutable, "was": _was_of_values()},
+                ["values"],
+            ),
+            closed(
+                {"range": ends, "immutable": immutable, "was": _was_of_range(end)},
+                ["range"],
+            ),
+        ],
+    }
+    count = whole(1, DETAIL_MAX, "how many periods")
+    return closed(
+        {
+            "partition_by": named(partition, "public attributes"),
+            "groups": closed(
+                {"immutable": listed(name("a unit"), "units that stay in one group")},
+                ["immutable"],
+                "user groups",
+            ),
+            "time_detail": named(count, "recent periods told apart, by unit"),
+        },
+        [],
+        "how the population is divided",
+    )
+
+
+def _rotation() -> Schema:
+    slack: Schema = {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1,
+        "description": "by which part the earlier steps are larger, the later smaller",
+    }
+    fates = [one.value for one in Retired]
+    return closed(
+        {
+            "active": whole(1, ROUNDS_MAX, "for how many rounds a group is active"),
+            "slack": slack,
+            "retired": words(fates, "what becomes of what retired groups have left"),
+            "opened_by": listed(
+                name("a role"), "the roles whose people may open rounds", at_least=1
+            ),
+        },
+        ["active"],
+        "how user groups take turns: what part of its budget each may have used",
+    )
+
+
+def _reservations() -> Schema:
+    share: Schema = {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "maximum": 1,
+        "description": "the part of each limit",
+    }
+    return closed(
+        {
+            "share": share,
+            "days": whole(1, RESERVATION_DAYS_MAX, "how long a reservation may stand"),
+        },
+        [],
+        "what one identity may hold reserved and not started",
+    )
+
+
+def _was_of_values() -> Schema:
+    value = name("a present value")
+    several = listed(value, "present values", at_least=1)
+    return named(
+        {"anyOf": [value, several], "description": "what it may stand for now"},
+        "by value under the policy before",
+    )
+
+
+def _was_of_range(end: Schema) -> Schema:
+    span = closed({"from": end, "to": end}, [], "numbers, both included")
+    one: Schema = {"anyOf": [end, span]}
+    several: Schema = {
+        "anyOf": [end, span, listed(one, "numbers and spans", at_least=1)]
+    }
+    entry = closed({"old": several, "now": several}, ["old", "now"], "one step")
+    return listed(entry, "what old values may stand for now")
+
+
+def _extension() -> Schema:
+    setting = closed(
+        {
+            "when": ref("predicate"),
+            "budget": ref("budget_map"),
+            "within": name("a setting that covers this one"),
+        },
+        ["when", "budget"],
+        "one context",
+    )
+    settings = {**named(setting, "the contexts, in order"), "minProperties": 1}
+    return closed(
+        {"name": name("its name"), "settings": settings},
+        ["name", "settings"],
+        "contexts",
+    )
+
+
+def _guard() -> Schema:
+    return closed(
+        {
+            "name": name("its name"),
+            "unless": ref("predicate"),
+            "message": line("what to tell who wrote the description"),
+        },
+        ["name", "unless", "message"],
+        "refuses mechanisms for which `unless` does not hold",
+    )
+
+
+def _approval() -> Schema:
+    return closed(
+        {"when": ref("predicate"), **_people()},
+        ["when", "need", "from"],
+        "people who must agree",
+    )
+
+
+def _people() -> dict[str, Schema]:
+    return {
+        "need": whole(1, APPROVERS_MAX, "how many people"),
+        "from": listed(name("a role"), "the roles they may have", at_least=1),
+        "requester_may_approve": {
+            "type": "boolean",
+            "description": "whether who asks may be one of them",
+        },
+    }

@@ -1,0 +1,165 @@
+"""The JSON Schema of release files, in general or with the words of one policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from modicum.policy.json_schema.parts import (
+    DIALECT,
+    Schema,
+    closed,
+    line,
+    listed,
+    measured,
+    name,
+    named,
+    positive,
+    probability,
+    ref,
+    release_id,
+    whole,
+    words,
+)
+from modicum.policy.json_schema.release_parts import part_properties, sampling, utility
+from modicum.release import Vocabulary
+from modicum.release.parser import (
+    CONTRIBUTIONS_MAX,
+    KINDS,
+    MECHANISMS_MAX,
+    VALUES_MAX,
+    KindFormat,
+)
+from modicum.release.vocabulary import METADATA
+
+#: Parameters that are not simply numbers greater than 0.
+_PARAMETERS = {
+    "truth": probability("the probability of the true answer"),
+    "values": whole(2, VALUES_MAX, "how many answers there are"),
+}
+_DATE = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+
+
+def release_schema(vocabulary: Vocabulary | None = None) -> Schema:
+    """Return the JSON Schema of release files.
+
+    Args:
+        vocabulary: The words of a policy. Without one, every name may be a label,
+            a unit or an attribute.
+    """
+    labels = _labels(vocabulary)
+    properties: dict[str, Schema] = {
+        "release": release_id("its id, for good"),
+        **{key: line("open text, for predicates and readers") for key in METADATA},
+        "released_on": {
+            "type": "string",
+            "pattern": _DATE,
+            "description": "when it came out, if it is past: 2026-03-01",
+        },
+        "evidence": line("where a past release can be seen"),
+        "labeled_by": line("who described a past release"),
+        "query": {
+            "type": "string",
+            "pattern": "^sha256:[0-9a-f]{64}$",
+            "description": "which private query it is; `modicum query` writes it",
+        },
+        "utility": utility(),
+        **labels,
+        **part_properties(vocabulary),
+        "sampling": sampling(None if vocabulary is None else vocabulary.units),
+        "mechanisms": {
+            **listed(ref("mechanism"), "what it consists of", at_least=1),
+            "maxItems": MECHANISMS_MAX,
+        },
+    }
+    release = _open(
+        closed(properties, ["release", "mechanisms"], "one release"), vocabulary
+    )
+    several = listed(ref("release"), "releases")
+    return {
+        "$schema": DIALECT,
+        "title": "modicum releases",
+        "anyOf": [
+            ref("release"),
+            several,
+            closed({"releases": {"anyOf": [several, ref("release")]}}, ["releases"]),
+            closed({"requests": several}, ["requests"], "requests of a round"),
+        ],
+        "$defs": {
+            "release": release,
+            "mechanism": {
+                "description": "one mechanism",
+                "oneOf": [
+                    _open(_mechanism(kind, form, vocabulary), vocabulary)
+                    for kind, form in KINDS.items()
+                ],
+            },
+            "cost": measured("a cost", probability("delta; without it, pure DP")),
+        },
+    }
+
+
+def _open(schema: Schema, vocabulary: Vocabulary | None) -> Schema:
+    """Let other keys be labels where no policy says which labels there are."""
+    if vocabulary is not None:
+        return schema
+    return {**schema, "additionalProperties": name("a value of a label")}
+
+
+def _labels(vocabulary: Vocabulary | None) -> dict[str, Schema]:
+    if vocabulary is None:
+        return {}
+    return {
+        label: words(declared.values, f"by default {declared.default}")
+        for label, declared in vocabulary.labels.items()
+    }
+
+
+def _mechanism(kind: str, form: KindFormat, vocabulary: Vocabulary | None) -> Schema:
+    units = None if vocabulary is None else vocabulary.units
+    attribute = (
+        line("an attribute")
+        if vocabulary is None
+        else words(sorted(vocabulary.attributes), "an attribute")
+    )
+    bound = whole(1, CONTRIBUTIONS_MAX, "how many rows of one instance are used")
+    properties: dict[str, Schema] = {
+        "name": name("its name within the release"),
+        "mechanism": {"const": kind, "description": "its kind"},
+        "attributes": {
+            **listed(attribute, "what it reads"),
+            "uniqueItems": True,
+        },
+        **_labels(vocabulary),
+        **part_properties(vocabulary),
+        "contribution_bound": _by_unit(bound, units, "enforced bounds, by unit"),
+        "cost": _by_unit(ref("cost"), units, "its loss, by unit"),
+    }
+    for key in form.parameters:
+        properties[key] = _PARAMETERS.get(key) or positive(f"the {key}")
+    if form.norm is not None:
+        size = closed({form.norm: positive("its size")}, [form.norm])
+        properties["sensitivity"] = _by_unit(size, units, "sensitivities, by unit")
+        properties["sampling"] = sampling(units)
+    by_target = form.norm == "l2" and not {"eps", "delta"} & _labels(vocabulary).keys()
+    if by_target:
+        properties["eps"] = positive("the eps that sigma is found for")
+        properties["delta"] = probability("the delta that sigma is found for")
+    if kind == "randomized-response":
+        properties["public_frame"] = {
+            "type": "boolean",
+            "description": "whether who takes part is known",
+        }
+    schema = closed(properties, ["mechanism", "attributes"], f"mechanism {kind}")
+    if form.norm is None:
+        return schema
+    needed = {key: ["sensitivity"] for key in form.parameters}
+    needed["sampling"] = ["sensitivity", *form.parameters]
+    if by_target:
+        needed |= {"eps": ["sensitivity", "delta"], "delta": ["sensitivity", "eps"]}
+    return {**schema, "dependentRequired": needed}
+
+
+def _by_unit(each: Schema, units: Iterable[str] | None, description: str) -> Schema:
+    if units is None:
+        return named(each, description)
+    return named(each, description, key={"enum": list(units)})

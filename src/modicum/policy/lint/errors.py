@@ -1,0 +1,295 @@
+"""The default of a label is its strictest reading: leaving it out escapes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+from modicum.accounting import Budget, Unlimited
+from modicum.accounting.budgets import budget_text, measure, parameter
+from modicum.core.errors import Code, Problem
+from modicum.core.reader import Problems, place
+from modicum.policy.implication.search import (
+    UndecidedError,
+    counterexample,
+    substituted,
+)
+from modicum.policy.lint.tightness import no_looser
+from modicum.policy.model import Approval, Policy
+from modicum.policy.predicates import Any, Not, Predicate, Scope, labels_of
+from modicum.policy.rules import BaseRule, RuleSet
+from modicum.release import Vocabulary
+
+BOTH, RELEASE = frozenset(Scope), frozenset({Scope.RELEASE})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a description that gives a label, and one without it, are read.
+
+    Attributes:
+        label: The label.
+        value: The value that it is given.
+        default: The value that it is read as when it is left out.
+        scopes: Where it is given or left out; elsewhere it is given anyhow.
+        vocabulary: The words of the policy.
+    """
+
+    label: str
+    value: str
+    default: str
+    scopes: frozenset[Scope]
+    vocabulary: Vocabulary
+
+    def given(self, predicate: Predicate) -> Predicate:
+        """Return a predicate about descriptions that give the label."""
+        return substituted(predicate, self.label, self.value, self.scopes)
+
+    def left_out(self, predicate: Predicate) -> Predicate:
+        """Return a predicate about descriptions that leave the label out."""
+        return substituted(predicate, self.label, self.default, self.scopes)
+
+    def escapes(self, narrow: Predicate, instead: Sequence[Predicate]) -> bool:
+        """Return whether what falls under `narrow` may be left to nothing instead.
+
+        Args:
+            narrow: What holds of a description that gives the label.
+            instead: What is as strict, for descriptions that leave it out.
+        """
+        try:
+            example = counterexample(narrow, Any(tuple(instead)), self.vocabulary)
+        except UndecidedError:
+            return True  # What is not proven is not relied on.
+        return example is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Escape:
+    """Something that nobody escapes who gives a label, and somebody without it.
+
+    Attributes:
+        kind: What it is: a rule, an approval or a guard.
+        given: What is true of a description with the label.
+        left_out: What becomes of it without the label.
+    """
+
+    kind: str
+    given: str
+    left_out: str
+
+
+#: Finds what is escaped by leaving a label out.
+_Search = Callable[[Reading], Escape | None]
+
+
+def refuse_loose_defaults(
+    policy: Policy, rules: RuleSet, release_rules: RuleSet, found: Problems
+) -> None:
+    """Note every label by whose absence a release would escape something.
+
+    For every value of the label, whatever rule a mechanism with it falls under,
+    without the label it falls under a rule about the same scope that is at least as
+    tight; whatever approval a release with it needs, without the label it needs one
+    at least as demanding; and what a guard refuses, some guard refuses then too.
+
+    Args:
+        policy: The policy.
+        rules: Its rules over history.
+        release_rules: Its rules on each release alone.
+        found: Where mistakes are noted.
+    """
+    lines = _lines(rules)
+    searches: tuple[_Search, ...] = (
+        lambda reading: _escaped_base(rules.bases, reading),
+        lambda reading: _escaped_base(release_rules.bases, reading),
+        lambda reading: _escaped_context(rules, lines, reading),
+        lambda reading: _escaped_approval(policy.approvals, reading),
+        lambda reading: _escaped_guard(policy, reading),
+    )
+    for name in policy.vocabulary.labels:
+        problem = _loose_default(name, policy, searches)
+        if problem is not None:
+            found.add(problem)
+
+
+def _loose_default(
+    name: str, policy: Policy, searches: Sequence[_Search]
+) -> Problem | None:
+    vocabulary = policy.vocabulary
+    label = vocabulary.labels[name]
+
+    def escape(default: str) -> tuple[str, Escape] | None:
+        # A mechanism inherits what its release says; or only it says something.
+        for value, scopes in product(label.values, (BOTH, RELEASE)):
+            reading = Reading(name, value, default, scopes, vocabulary)
+            for search in searches:
+                found = search(reading)
+                if found is not None:
+                    return value, found
+        return None
+
+    found = escape(label.default)
+    if found is None:
+        return None
+    value, escaped = found
+    better = [one for one in label.values if escape(one) is None]
+    remedy = (
+        f"make `{better[0]}` the default"
+        if better
+        else f"let the {escaped.kind} cover `{label.default}` too, or add as the"
+        f" default a value `unknown`, which every {escaped.kind} covers that covers"
+        " any other value"
+    )
+    return Problem(
+        Code.LOOSE_DEFAULT,
+        f"the default of label `{name}` is not its strictest reading",
+        policy.label_marks.get(name),
+        notes=(
+            f"with {name} = {value}, {escaped.given}",
+            f"without the label it reads as {label.default}, and {escaped.left_out}",
+        ),
+        help=remedy,
+    )
+
+
+# --- rules -----------------------------------------------------------------------
+
+
+def _escaped_base(bases: Sequence[BaseRule], reading: Reading) -> Escape | None:
+    """Return a rule that is escaped, before the contexts."""
+    for base in bases:
+        if reading.label not in labels_of(base.predicate):
+            continue
+        as_tight = [
+            reading.left_out(other.predicate)
+            for other in bases
+            if other.unit == base.unit and no_looser(other.budget, base.budget)
+        ]
+        if reading.escapes(reading.given(base.predicate), as_tight):
+            return _escaped_rule(base.scope, base.budget)
+    return None
+
+
+def _escaped_context(
+    rules: RuleSet, lines: Sequence[Sequence[Line]], reading: Reading
+) -> Escape | None:
+    """Return a rule that is escaped in some context.
+
+    Extensions are asked one by one: if in each a setting that is as tight takes the
+    place of another one, all other settings being the same, they can be exchanged
+    one after the other. That is exact unless several extensions look at the label.
+    """
+    for settings, in_order in zip(rules.extensions, lines, strict=True):
+        predicates = [setting.predicate for setting in settings]
+        if not any(reading.label in labels_of(one) for one in predicates):
+            continue
+        left_out = [reading.left_out(one) for one in predicates]
+        for line in in_order:
+            row = [rules.budget(line.base, context) for context in line.contexts]
+            for place_of_setting, one in enumerate(predicates):
+                own = row[place_of_setting]
+                as_tight = [
+                    other
+                    for other, budget in zip(left_out, row, strict=True)
+                    if no_looser(budget, own)
+                ]
+                if reading.escapes(reading.given(one), as_tight):
+                    suffix = rules.contexts[line.contexts[place_of_setting]].suffix
+                    return _escaped_rule(rules.bases[line.base].scope + suffix, own)
+    return None
+
+
+def _escaped_rule(rule_id: str, budget: Budget) -> Escape:
+    return Escape(
+        "rule",
+        f"a mechanism falls under `{rule_id}` with {budget_text(budget)}",
+        "falls under nothing as tight",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The rules that differ in the setting of one extension only.
+
+    Attributes:
+        base: Their base rule.
+        contexts: Their contexts, one for each setting, in file order.
+    """
+
+    base: int
+    contexts: range
+
+
+def _lines(rules: RuleSet) -> tuple[tuple[Line, ...], ...]:
+    """Return for each extension lines such that every other is ordered like one."""
+    budgets = {
+        base.budget: number for number, base in reversed([*enumerate(rules.bases)])
+    }
+    found: list[tuple[Line, ...]] = []
+    for extension in range(len(rules.extensions)):
+        orders: dict[object, Line] = {}
+        for base in budgets.values():
+            row = rules.row(base)
+            for contexts in rules.lines(extension):
+                order = _order_of([row[context] for context in contexts])
+                orders.setdefault(order, Line(base, contexts))
+        found.append(tuple(orders.values()))
+    return tuple(found)
+
+
+def _order_of(row: Sequence[Budget]) -> object:
+    """Return what is the same for budgets that are ordered in the same way."""
+    limited = [one for one in row if not isinstance(one, Unlimited)]
+    kinds = {(measure(one), getattr(one, "delta", None)) for one in limited}
+    numbers = {parameter(one) for one in limited}
+    if len(kinds) > 1 or None in numbers:
+        return tuple(row)
+    rising = sorted(filter(None, numbers))
+    ranks: dict[Fraction | None, int] = {one: rank for rank, one in enumerate(rising)}
+    return tuple(ranks.get(parameter(one)) for one in row)
+
+
+# --- approvals and guards --------------------------------------------------------
+
+
+def _escaped_approval(approvals: Sequence[Approval], reading: Reading) -> Escape | None:
+    for approval in approvals:
+        if reading.label not in labels_of(approval.when):
+            continue
+        as_demanding = [
+            reading.left_out(other.when)
+            for other in approvals
+            if _no_less_demanding(other, approval)
+        ]
+        if reading.escapes(reading.given(approval.when), as_demanding):
+            return Escape(
+                "approval",
+                f"a release needs approval by {approval.need} of"
+                f" {' or '.join(approval.roles)} ({place(approval.mark)})",
+                "needs nothing as demanding",
+            )
+    return None
+
+
+def _no_less_demanding(one: Approval, other: Approval) -> bool:
+    """Return whether whoever satisfies `one` satisfies `other` too."""
+    # Of those who satisfy `one`, at most one is the requester.
+    may_not_count = one.requester_may_approve and not other.requester_may_approve
+    counted = one.need - may_not_count
+    return counted >= other.need and set(one.roles) <= set(other.roles)
+
+
+def _escaped_guard(policy: Policy, reading: Reading) -> Escape | None:
+    refused = [reading.left_out(Not(guard.unless)) for guard in policy.guards]
+    for guard in policy.guards:
+        if reading.label not in labels_of(guard.unless):
+            continue
+        if reading.escapes(reading.given(Not(guard.unless)), refused):
+            return Escape(
+                "guard",
+                f"guard `{guard.name}` ({place(guard.mark)}) can refuse a mechanism",
+                "no guard refuses it",
+            )
+    return None

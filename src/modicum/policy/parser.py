@@ -1,0 +1,239 @@
+"""From a marked tree to a policy: every key known, every claim checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from modicum.core.canonical import digest
+from modicum.core.document import Kind, Node, Scalar
+from modicum.core.errors import Code, InputError, Mark
+from modicum.core.rationals import number_text
+from modicum.core.reader import Fields, Problems, fail, place, text
+from modicum.policy.declarations.base_policies import read_base_policies
+from modicum.policy.declarations.budgets import USUAL_RISK_LEVELS, Budgets
+from modicum.policy.declarations.extensions import read_extensions
+from modicum.policy.declarations.governance import read_guards, read_invariants
+from modicum.policy.declarations.header import Declarations, read_declarations
+from modicum.policy.declarations.population import read_population
+from modicum.policy.declarations.reservations import read_reservations
+from modicum.policy.declarations.roles import (
+    Roles,
+    read_activation,
+    read_approvals,
+    read_roles,
+)
+from modicum.policy.document.canonical_form import formatted
+from modicum.policy.document.include import refuse_include
+from modicum.policy.model import BasePolicy, Policy, RotationRule
+from modicum.release import Vocabulary
+
+__all__ = ["FORMAT", "USUAL_RISK_LEVELS", "parse_policy"]
+
+#: The version of the format that this module reads.
+FORMAT = "policy/v1"
+
+_Read = TypeVar("_Read")
+#: What refers to the declarations, and is read after them.
+_SECTIONS = (
+    "population",
+    "rotation",
+    "reservations",
+    "policies",
+    "extensions",
+    "per_release",
+    "guards",
+    "roles",
+    "keys",
+    "approvals",
+    "activation",
+    "disclosed_invariants",
+)
+
+
+def parse_policy(node: Node, source: str) -> Policy:
+    """Return the policy that a marked tree describes.
+
+    Args:
+        node: The tree of the file.
+        source: The file's text, kept for the ledger.
+
+    Raises:
+        InputError: With every mistake found, each with its place.
+    """
+    refuse_include(node)
+    fields = Fields(node, "the policy")
+    _version(fields)
+    declared, sections = _declared(fields)
+    vocabulary, budgets = declared.vocabulary, Budgets(declared)
+    found = _Sections(sections)
+    base = found.read("policies", _base_policies("`policies`", vocabulary, budgets))
+    extensions = found.read(
+        "extensions", lambda given: read_extensions(given, vocabulary, budgets)
+    )
+    per_release = found.read(
+        "per_release", _base_policies("`per_release`", vocabulary, budgets)
+    )
+    population = found.read(
+        "population",
+        lambda given: read_population(
+            given, declared.attributes, vocabulary.unit_facts
+        ),
+    )
+    guards = found.read("guards", lambda given: read_guards(given, vocabulary))
+    roles = found.read("roles", read_roles)
+    keys = found.read("keys", lambda given: _keys(given, roles))
+    rotation = found.read("rotation", lambda given: _rotation(given, roles))
+    reservations = found.read("reservations", read_reservations)
+    approvals = found.read(
+        "approvals", lambda given: read_approvals(given, vocabulary, roles)
+    )
+    activation = found.read("activation", lambda given: read_activation(given, roles))
+    invariants = found.read("disclosed_invariants", read_invariants)
+    with found.problems.guard():
+        fields.finish()
+    found.problems.raise_any()
+    delta = declared.header.bare_delta
+    policy = Policy(
+        name=declared.name,
+        digest=digest(formatted(node).encode()),
+        text=source,
+        filter_name=declared.header.filter_name,
+        report_delta=number_text(delta) if delta else None,
+        vocabulary=replace(vocabulary, population=population),
+        attributes=declared.attributes,
+        categories=declared.categories,
+        base_policies=base,
+        extensions=extensions,
+        per_release=per_release,
+        guards=guards,
+        roles=roles,
+        keys=keys,
+        approvals=approvals,
+        activation=activation,
+        rotation=rotation,
+        reservations=reservations,
+        disclosed_invariants=invariants,
+        label_marks=declared.label_marks,
+        roles_mark=found.mark_of("roles"),
+    )
+    _refuse_contradictions(policy, node)
+    return policy
+
+
+def _declared(fields: Fields) -> tuple[Declarations, dict[str, Node | None]]:
+    """Take the declarations, and every other section without reading it.
+
+    A key that is misspelt is said before what refers to it is missed.
+    """
+    fields.take_optional("include")  # It is known; here it is no longer there.
+    found = Problems()
+    declared: Declarations | None = None
+    sections: dict[str, Node | None] = {}
+    with found.guard():
+        declared = read_declarations(fields)
+    sections = {key: fields.take_optional(key) for key in _SECTIONS}
+    with found.guard():
+        fields.refuse_misspelt()
+    found.raise_any()
+    assert declared is not None
+    return declared, sections
+
+
+class _Sections:
+    """Reads sections one after the other, and collects their mistakes."""
+
+    def __init__(self, nodes: dict[str, Node | None]) -> None:
+        self._nodes = nodes
+        self.problems = Problems()
+
+    def mark_of(self, key: str) -> Mark | None:
+        """Return where a section stands; None if there is none."""
+        node = self._nodes[key]
+        return None if node is None else node.mark
+
+    def read(self, key: str, read: Callable[[Node | None], _Read]) -> _Read:
+        """Return what a section says; as if it were left out if it has mistakes."""
+        try:
+            return read(self._nodes[key])
+        except InputError as error:
+            for problem in error.problems:
+                self.problems.add(problem)
+            return read(None)
+
+
+def _base_policies(
+    what: str, vocabulary: Vocabulary, budgets: Budgets
+) -> Callable[[Node | None], tuple[BasePolicy, ...]]:
+    return lambda node: read_base_policies(node, what, vocabulary, budgets)
+
+
+# Few policies have these sections; what reads them is imported for those.
+
+
+def _keys(node: Node | None, roles: Roles) -> Mapping[str, tuple[str, ...]]:
+    if node is None:
+        return {}
+    from modicum.policy.declarations.people_keys import read_keys
+
+    return read_keys(node, roles)
+
+
+def _rotation(node: Node | None, roles: Roles) -> RotationRule | None:
+    if node is None:
+        return None
+    from modicum.policy.declarations.rotation import read_rotation
+
+    return read_rotation(node, roles)
+
+
+def _version(fields: Fields) -> None:
+    node = fields.take(
+        "modicum",
+        help=f"begin with  modicum: {FORMAT}  ; of a part of a policy, lint the file"
+        " that includes it",
+    )
+    version = text(node, "`modicum`")
+    if version != FORMAT:
+        raise fail(
+            Code.UNKNOWN_VERSION,
+            f'unknown format "{version[:40]}"',
+            node,
+            help=f"this version reads {FORMAT}",
+        )
+
+
+def _refuse_contradictions(policy: Policy, node: Node) -> None:
+    """Refuse what is wrong only when all sections are looked at together."""
+    base, per_release = policy.base_policies, policy.per_release
+    _refuse_no_rules((*base, *per_release), node)
+    _refuse_same_names((*base, *per_release))
+    if policy.rotation is not None:
+        from modicum.policy.declarations.rotation import refuse_turns_of_nobody
+
+        refuse_turns_of_nobody(policy.rotation, base, policy.vocabulary)
+
+
+def _refuse_no_rules(policies: tuple[BasePolicy, ...], node: Node) -> None:
+    if not policies:
+        raise fail(
+            Code.MISSING_KEY,
+            "the policy limits nothing: it has neither `policies` nor `per_release`",
+            node,
+        )
+
+
+def _refuse_same_names(policies: tuple[BasePolicy, ...]) -> None:
+    seen: dict[str, BasePolicy] = {}
+    for policy in policies:
+        if policy.name in seen:
+            first = seen[policy.name].mark
+            node = Scalar(Kind.TEXT, policy.name, quoted=False, mark=policy.mark)
+            raise fail(
+                Code.DUPLICATE_NAME,
+                f"two policies are named `{policy.name}`",
+                node,
+                notes=(f"first at {place(first)}; rules are named after them",),
+            )
+        seen[policy.name] = policy

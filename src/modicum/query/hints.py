@@ -1,0 +1,134 @@
+"""What an author may not have meant, and what would cost less: said before it runs.
+
+No remark repeats a value of the query: it may be one of a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from modicum.core.document import Entries, from_python
+from modicum.core.errors import InputError
+from modicum.query.aggregates import column_of
+from modicum.query.model import AllOf, AnyOf, Compare, Condition, IsIn, IsNull, Not
+from modicum.query.query_file import QueryFile, read_query_file
+from modicum.query.request import Asked
+from modicum.query.tables import Column, Value
+from modicum.query.unfulfilled import contradicted
+from modicum.release.vocabulary import Vocabulary
+
+
+def remarks(query: QueryFile, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return remarks on a query, in words.
+
+    Args:
+        query: The query.
+        vocabulary: The words of the policy.
+    """
+    where = query.asked.query.where
+    if where is None:
+        return ()
+    return (
+        *_unfulfilled(query.asked, where),
+        *_undeclared(query.asked, where),
+        *_chargeable(query, where, vocabulary),
+    )
+
+
+def _unfulfilled(asked: Asked, where: Condition) -> Iterator[str]:
+    """Yield of which columns something is asked that no value is."""
+    names = (column_of(one, asked.tables).name for one in contradicted(where))
+    for name in dict.fromkeys(names):
+        yield (
+            f"WHERE holds for no row: no value of `{name}` fulfils all that is asked of"
+            " it"
+        )
+
+
+def _undeclared(asked: Asked, where: Condition) -> Iterator[str]:
+    """Yield which columns are compared with values that no row is declared to have."""
+    names = [
+        column.name
+        for column, values in _compared(asked, where)
+        if column.values is not None and not set(values) <= set(column.values)
+    ]
+    for name in dict.fromkeys(names):
+        yield (
+            f"WHERE compares `{name}` with a value that is not one of its declared"
+            " `values`"
+        )
+
+
+def _chargeable(
+    query: QueryFile, where: Condition, vocabulary: Vocabulary
+) -> Iterator[str]:
+    """Yield which conditions could stand in `where` as well, and so cost less.
+
+    A part of the data is charged to the cells that it lies in; a condition is not.
+    Rows that a condition drops anyway are those that the part leaves out.
+    """
+    if query.asked.part.where is not None:
+        return
+    conditions = where.parts if isinstance(where, AllOf) else (where,)
+    picking = [one for one in conditions if _picks(one)]
+    for one in picking:
+        for column, values in _compared(query.asked, one):
+            name = column.partition
+            if name is None or not vocabulary.population.partitions[name].immutable:
+                continue  # Its cells are charged together.
+            if _reads(query, name, values, vocabulary):
+                yield (
+                    f"WHERE picks values of `{column.name}`: name them in `where:"
+                    f" {{{name}: […]}}` of the query file as well, and only the cells"
+                    " of these are charged"
+                )
+
+
+def _picks(condition: Condition) -> bool:
+    """Return whether a condition holds of some listed values only."""
+    match condition:
+        case Compare(operator="=") | IsIn():
+            return True
+        case _:
+            return False
+
+
+def _reads(
+    query: QueryFile, name: str, values: tuple[Value, ...], vocabulary: Vocabulary
+) -> bool:
+    """Return whether a query file is accepted with these values in its `where`."""
+    added = from_python({"where": {name: list(values)}})
+    assert isinstance(added, Entries)  # It is a mapping.
+    assert isinstance(query.file, Entries)  # It was read as one.
+    node = Entries((*query.file.entries, *added.entries), query.file.mark)
+    try:
+        read_query_file(node, query.asked.tables, vocabulary, query.policy)
+    except InputError:
+        return False
+    return True
+
+
+def _compared(
+    asked: Asked, condition: Condition
+) -> Iterator[tuple[Column, tuple[Value, ...]]]:
+    """Yield columns, and the values that they are said to be equal to, or not."""
+    match condition:
+        case Compare(column=column, operator="=" | "<>", value=value):
+            yield column_of(column, asked.tables), (_plain(value),)
+        case IsIn(column=column, values=values):
+            yield column_of(column, asked.tables), tuple(map(_plain, values))
+        case Not(inner=inner):
+            yield from _compared(asked, inner)
+        case AllOf(parts=parts) | AnyOf(parts=parts):
+            for part in parts:
+                yield from _compared(asked, part)
+        case Compare() | IsNull():
+            return
+
+
+def _plain(value: Value) -> Value:
+    """Return a whole number as one."""
+    if isinstance(value, Fraction) and value.denominator == 1:
+        return int(value)
+    return value

@@ -1,0 +1,201 @@
+"""Telling keys that are not public: those that enough different ids have rows of.
+
+Each key's number of ids gets discrete Laplace noise, and the key is told if what comes
+out reaches a threshold. Keys without rows are never looked at. So a key that only the
+rows of one change make could give these away: it has one id, and the threshold is so
+high that this is told with probability δ at most. Everything else is as for counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from fractions import Fraction
+from typing import Final
+
+from modicum.accounting.decimals import GUARD, precise, significant, to_decimal
+from modicum.core.errors import Code
+from modicum.core.rationals import number_text
+from modicum.core.record import dataclass
+from modicum.query.contribution_bounds import Moves
+from modicum.query.model import ColumnRef
+from modicum.query.problems import refused
+from modicum.query.request import Asked
+from modicum.query.scales import laplace_scale
+from modicum.query.sensitivity import Shape, of_ids
+from modicum.query.statistics import Statistic
+from modicum.release.units import Unit
+
+#: What the mechanism is called in a release, unless an aggregate is.
+NAME = "keys"
+#: Losses are rounded up to so many digits.
+_DIGITS: Final = 12
+#: Smaller chances are not told apart from errors of the computation.
+_DELTA_MIN: Final = Fraction(1, 10**24)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The mechanism that tells keys.
+
+    Attributes:
+        statistic: The number of ids of each key.
+        scale: Of its noise.
+        threshold: What is told from: a key whose noisy number is at least this.
+        eps: By unit that is bounded, its ε.
+        delta: By unit that is bounded, its δ.
+        l1: By unit that is bounded, how many numbers of ids move, each by one.
+    """
+
+    statistic: Statistic
+    scale: Fraction
+    threshold: int
+    eps: Mapping[str, Fraction]
+    delta: Mapping[str, Fraction]
+    l1: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What it is called in a release."""
+        return self.statistic.name
+
+    def called(self, name: str) -> Selection:
+        """Return it under another name.
+
+        Args:
+            name: What it is called from now on.
+        """
+        return replace(self, statistic=replace(self.statistic, name=name))
+
+    def described(
+        self, attributes: Sequence[str], bounds: Mapping[str, int]
+    ) -> dict[str, object]:
+        """Return the mechanism as it stands in the description of a release.
+
+        Args:
+            attributes: The attributes that are read.
+            bounds: By unit, how many rows of one instance are used.
+        """
+        return {
+            "name": self.name,
+            "mechanism": "declared",
+            "attributes": list(attributes),
+            "contribution_bound": dict(bounds),
+            "cost": {
+                unit: {"eps": eps, "delta": self.delta[unit]}
+                for unit, eps in self.eps.items()
+            },
+        }
+
+
+def selection_of(
+    asked: Asked,
+    found: Mapping[str, Moves],
+    shapes: Mapping[str, Shape],
+    units: Mapping[str, Unit],
+) -> Selection:
+    """Return the mechanism that tells the keys of a query.
+
+    Args:
+        asked: The query; its keys are to be discovered.
+        found: By unit, how many rows move.
+        shapes: By unit that is bounded, the groups.
+        units: The units by name.
+
+    Raises:
+        InputError: If ids of more than one unit move, or none can be counted.
+    """
+    discovery = asked.discovery
+    assert discovery is not None  # Else there is nothing to tell keys by.
+    column = _id_column(asked, units[asked.unit])
+    norms = {
+        unit: of_ids(found[unit], shape, 1)
+        for unit, shape in shapes.items()
+        if units[unit].id == column.column and found[unit].ids.get(column.column) == 1
+    }
+    if asked.unit not in norms:
+        raise refused(
+            Code.NOT_BOUNDED,
+            f"a change of one `{asked.unit}` moves rows of other ids, which a"
+            " threshold on the number of ids does not hide",
+            asked.mark,
+            help="list the values of the keys, or bound units of one id only",
+        )
+    eps = asked.loss * discovery.share
+    if asked.noise == "gaussian":
+        eps = _eps_of(eps)
+    scale = laplace_scale(norms[asked.unit].l1, eps)
+    moved = found[asked.unit]
+    rows = max(moved.coming, moved.going)
+    if discovery.delta / rows < _DELTA_MIN:
+        raise refused(
+            Code.OUT_OF_RANGE,
+            f"the delta of discovery is too small for {rows} rows of one"
+            f" `{asked.unit}`",
+            asked.mark,
+            help=f"give at least {number_text(_DELTA_MIN)} for each of them",
+        )
+    threshold = _threshold(scale, rows, discovery.delta)
+    told = tail(scale, threshold - 1)
+    return Selection(
+        Statistic(NAME, "distinct", column),
+        scale,
+        threshold,
+        {unit: _written(one.l1 / scale) for unit, one in norms.items()},
+        {
+            unit: _written(told * max(found[unit].coming, found[unit].going))
+            for unit in norms
+        },
+        {unit: one.l1 for unit, one in norms.items()},
+    )
+
+
+@precise
+def tail(scale: Fraction, least: int) -> Fraction:
+    """Return the probability, rounded up, that discrete Laplace noise is so large.
+
+    Args:
+        scale: Of the noise.
+        least: The least value that counts, above 0.
+    """
+    step = (-1 / to_decimal(scale)).exp()
+    return Fraction(step**least / (1 + step) + GUARD)
+
+
+@precise
+def _threshold(scale: Fraction, rows: int, delta: Fraction) -> int:
+    """Return the least threshold that a row of a change passes so rarely.
+
+    The chance must also be below 1 - exp(-1 / scale): then what is not told of such
+    keys costs no more than their noise.
+    """
+    step = (-1 / to_decimal(scale)).exp()
+    most = min(to_decimal(delta) / rows, 1 - step) - 2 * GUARD
+    reached = (most * (1 + step)).ln() * -to_decimal(scale)
+    threshold = max(2, int(reached))
+    while step ** (threshold - 1) > most * (1 + step):
+        threshold += 1
+    return threshold
+
+
+@precise
+def _eps_of(rho: Fraction) -> Fraction:
+    """Return an ε of which the zCDP loss is at most ρ: half its square."""
+    return Fraction((2 * to_decimal(rho)).sqrt() - GUARD)
+
+
+def _written(value: Fraction) -> Fraction:
+    """Return a number, rounded up to a few digits."""
+    return significant(value, _DIGITS, up=True)
+
+
+def _id_column(asked: Asked, unit: Unit) -> ColumnRef:
+    for name in asked.query.tables:
+        if unit.id in asked.tables.by_name[name].columns:
+            return ColumnRef(name, unit.id)
+    raise refused(
+        Code.NOT_BOUNDED,
+        f"no table of the query has the column `{unit.id}` of `{asked.unit}`",
+        asked.mark,
+        help="keys are told by how many ids have rows of them",
+    )

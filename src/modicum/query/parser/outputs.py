@@ -1,0 +1,195 @@
+"""What an answer tells: the keys of its groups, and what is computed of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from modicum.core.document import Kind, Scalar
+from modicum.core.errors import Code, Mark
+from modicum.core.reader import Problems
+from modicum.core.reader import name as house_name
+from modicum.query.model import Aggregate, ColumnRef, Grain, Key
+from modicum.query.parser.computed import COMPUTED
+from modicum.query.parser.functions import is_aggregate, read_aggregate, read_period
+from modicum.query.parser.scope import Found, Scope, spend_name
+from modicum.query.parser.sql_text import only
+from modicum.query.refusals import Reason, refused
+from modicum.query.tables import Tables
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+#: An answer has no more columns than this.
+_OUTPUTS_MAX: Final = 100
+
+
+class Outputs(NamedTuple):
+    """The columns of an answer.
+
+    Attributes:
+        every: All of them, in the order of the text.
+        keys: The keys among them.
+        aggregates: The aggregates among them.
+    """
+
+    every: tuple[Key | Aggregate, ...]
+    keys: tuple[Key, ...]
+    aggregates: tuple[Aggregate, ...]
+
+
+def read_outputs(nodes: Sequence[exp.Expr], scope: Scope, tables: Tables) -> Outputs:
+    """Return what a SELECT tells.
+
+    Args:
+        nodes: The expressions that are selected.
+        scope: The tables that are read.
+        tables: What is declared.
+
+    Raises:
+        InputError: If it tells rows, or something that is not read.
+    """
+    if len(nodes) > _OUTPUTS_MAX:
+        message = f"more than {_OUTPUTS_MAX} things are selected"
+        mark = scope.sql.mark_of(nodes[_OUTPUTS_MAX])
+        raise refused(Code.NOT_IN_SUBSET, message, mark, reason=Reason())
+    found = Problems()
+    every: list[Key | Aggregate] = []
+    for node in nodes:
+        with found.guard():
+            every.append(_output(node, scope, tables))
+    found.raise_any()
+    _refuse_same_names(every)
+    keys = tuple(one for one in every if isinstance(one, Key))
+    aggregates = tuple(one for one in every if isinstance(one, Aggregate))
+    if not aggregates:
+        raise refused(
+            Code.NOT_IN_SUBSET,
+            "nothing is computed of the rows",
+            scope.sql.mark(scope.sql.tokens[0]),
+            reason=Reason(
+                "rows themselves, and which groups they are in, are not told",
+                "add an aggregate: COUNT(*)",
+            ),
+        )
+    return Outputs(tuple(every), keys, aggregates)
+
+
+def _output(node: exp.Expr, scope: Scope, tables: Tables) -> Key | Aggregate:
+    from sqlglot import exp
+
+    alias: exp.Expr | None = None
+    if type(node) is exp.Alias:
+        only(scope.sql, node, ("this", "alias"))
+        node, alias = node.this, node.args["alias"]
+    if is_aggregate(node):
+        aggregate = read_aggregate(node, scope)
+        name = _name(alias, aggregate.name, aggregate.mark, scope)
+        return Aggregate(
+            name,
+            aggregate.function,
+            aggregate.column,
+            aggregate.share,
+            aggregate.population,
+            aggregate.mark,
+        )
+    if type(node) is exp.Star or type(node.this) is exp.Star:
+        reason = Reason("rows themselves are never told", "name keys and aggregates")
+        raise scope.sql.unread(node, reason)
+    _refuse_computed(node, scope)
+    found, grain = read_key(node, scope)
+    _refuse_key(found, grain, tables)
+    usual = f"{found.column.name}_{grain}" if grain else found.column.name
+    return Key(
+        _name(alias, usual, found.mark, scope), found.reference, grain, found.mark
+    )
+
+
+def _refuse_computed(node: exp.Expr, scope: Scope) -> None:
+    """Refuse what is computed of aggregates."""
+    from sqlglot import exp
+
+    if not any(is_aggregate(one) for one in node.walk()):
+        return
+    if type(node) is exp.Paren:
+        raise scope.sql.unread(node, Reason("", "leave the brackets out"))
+    is_rounded = type(node) is exp.Round  # Which is known by its name.
+    raise scope.sql.unread(node, None if is_rounded else COMPUTED)
+
+
+def _name(alias: exp.Expr | None, usual: str, mark: Mark | None, scope: Scope) -> str:
+    """Return what a column of the answer is called, if that is a valid name."""
+    if alias is None:
+        given = Scalar(Kind.TEXT, usual, quoted=False, mark=mark)
+    else:
+        spend_name(scope.sql, alias)
+        place = scope.sql.mark_of(alias)
+        given = Scalar(Kind.TEXT, alias.name, quoted=False, mark=place)
+    return house_name(given, "the name of a column of the answer")
+
+
+def _refuse_same_names(every: Sequence[Key | Aggregate]) -> None:
+    seen: dict[str, str] = {}
+    for one in every:
+        lower = one.name.lower()
+        if lower in seen:
+            raise refused(
+                Code.NOT_IN_SUBSET,
+                f"two columns of the answer are called `{one.name[:60]}`",
+                one.mark,
+                reason=Reason("", "give it another name: … AS name"),
+            )
+        seen[lower] = one.name
+
+
+# --- keys -----------------------------------------------------------------------------
+
+
+def read_key(node: exp.Expr, scope: Scope) -> tuple[Found, Grain | None]:
+    """Return the column of a key, and the period if it is one of a time.
+
+    Args:
+        node: The expression.
+        scope: The tables that are read.
+
+    Raises:
+        InputError: If it is no key that is read.
+    """
+    from sqlglot import exp
+
+    period = read_period(node, scope)
+    if period is not None:
+        return period
+    if type(node) is exp.Column:
+        return scope.column(node), None
+    raise scope.sql.unread(node)
+
+
+def _refuse_key(found: Found, grain: Grain | None, tables: Tables) -> None:
+    column = found.column
+    if grain is not None:
+        return
+    if column.name in tables.ids or column.name in _row_ids(found.reference, tables):
+        raise refused(
+            Code.NOT_BOUNDED,
+            f"groups cannot be told apart by `{column.name}`, which says whose a row"
+            " is, or which",
+            found.mark,
+            reason=Reason("each group would be one of them, and all would be told"),
+        )
+    remedies = {
+        "timestamp": "say which period: DATE_TRUNC('day', column)",
+        "number": "declare it as an integer, or group by another column",
+    }
+    if column.type in remedies:
+        raise refused(
+            Code.DOES_NOT_FIT,
+            f"groups cannot be told apart by `{column.name}`, which is of type"
+            f" {column.type}",
+            found.mark,
+            reason=Reason("almost every row would be a group", remedies[column.type]),
+        )
+
+
+def _row_ids(reference: ColumnRef, tables: Tables) -> tuple[str, ...]:
+    return tables.by_name[reference.table].row_id

@@ -1,0 +1,173 @@
+"""Which columns the names of a query mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from modicum.core.diagnostics import nearest
+from modicum.core.errors import Code, InputError, Mark
+from modicum.core.record import dataclass
+from modicum.query.model import ColumnRef
+from modicum.query.parser.sql_text import SqlText, only
+from modicum.query.refusals import Reason, refused
+from modicum.query.tables import Column, Table
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+T = TypeVar("T")
+#: At most so many names are listed.
+_LISTED_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A table that is read, under the name that the query gives it."""
+
+    alias: str
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A column that a name means, and where the name stands."""
+
+    reference: ColumnRef
+    column: Column
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The tables that are read.
+
+    Attributes:
+        sql: The text.
+        tables: The tables, in the order of the text.
+        joined_on: The column by which they are joined; it means the same in all.
+    """
+
+    sql: SqlText
+    tables: tuple[Named, ...]
+    joined_on: str | None = None
+
+    def column(self, node: exp.Expr) -> Found:
+        """Return the column that a node names.
+
+        Args:
+            node: The node.
+
+        Raises:
+            InputError: If it is no name, or names no column or several.
+        """
+        from sqlglot import exp
+
+        if type(node) is not exp.Column or type(node.this) is not exp.Identifier:
+            star = type(node) is exp.Star
+            raise self.sql.unread(node, Reason("", "name a column") if star else None)
+        only(self.sql, node, ("this", "table"))
+        identifier, qualifier = node.this, node.args.get("table")
+        tables = self.tables
+        if qualifier is not None:
+            tables = (self._table(qualifier),)
+        mark = self.sql.mark_of(identifier)
+        spend_name(self.sql, identifier)
+        found = [
+            Found(ColumnRef(named.table.name, column.name), column, mark)
+            for named in tables
+            for column in matching(identifier, named.table.columns.values())
+        ]
+        return self._one(found, identifier, tables)
+
+    def knows(self, name: exp.Expr) -> bool:
+        """Return whether some table has a column that a name may mean."""
+        tables = (named.table for named in self.tables)
+        return any(matching(name, one.columns.values()) for one in tables)
+
+    def _one(
+        self, found: Sequence[Found], name: exp.Identifier, tables: Iterable[Named]
+    ) -> Found:
+        joined = {one.reference.column for one in found} == {self.joined_on}
+        if len(found) == 1 or (found and joined):
+            return found[0]
+        known = [column for named in tables for column in named.table.columns]
+        mark = self.sql.mark_of(name)
+        if not found:
+            raise unknown("column", name.name, mark, known)
+        names = ", ".join(
+            f'{one.reference.table}."{one.reference.column}"' for one in found
+        )
+        raise refused(
+            Code.UNKNOWN_NAME,
+            f"`{name.name[:60]}` may mean several columns",
+            mark,
+            reason=Reason("", f"write one of  {names}"),
+        )
+
+    def _table(self, name: exp.Expr) -> Named:
+        spend_name(self.sql, name)
+        aliases = {named.alias: named for named in self.tables}
+        found = [
+            named
+            for alias, named in aliases.items()
+            if alias == name.name
+            or (not name.args.get("quoted") and alias.lower() == name.name.lower())
+        ]
+        if len(found) != 1:
+            mark = self.sql.mark_of(name)
+            raise unknown("table", name.name, mark, aliases)
+        return found[0]
+
+
+def matching(name: exp.Expr, known: Iterable[T]) -> list[T]:
+    """Return what a name may mean: exactly, if it is quoted or something is so called.
+
+    Args:
+        name: The identifier.
+        known: Things with names.
+    """
+    every = list(known)
+    exact = [one for one in every if getattr(one, "name", None) == name.name]
+    if exact or name.args.get("quoted"):
+        return exact
+    lower = name.name.lower()
+    return [one for one in every if str(getattr(one, "name", "")).lower() == lower]
+
+
+def spend_name(sql: SqlText, name: exp.Expr) -> None:
+    """Note that a name was understood; a text in its place is refused.
+
+    Args:
+        sql: The text.
+        name: The identifier.
+
+    Raises:
+        InputError: If it is no name.
+    """
+    from sqlglot import exp
+
+    is_name = type(name) is exp.Identifier and not sql.is_value(name)
+    if not is_name or not sql.spend_node(name):
+        raise sql.unread(name, Reason("", 'names stand alone or in double quotes: "…"'))
+
+
+def unknown(what: str, name: str, mark: Mark, known: Iterable[str]) -> InputError:
+    """Return the error for a name that is not declared, ready to be raised.
+
+    Args:
+        what: What it should be: `column` or `table`.
+        name: The name.
+        mark: Where it stands.
+        known: What is declared.
+    """
+    every = list(known)
+    listed = ", ".join(every[:_LISTED_MAX]) or "none"
+    more = ", …" if len(every) > _LISTED_MAX else ""
+    return refused(
+        Code.UNKNOWN_NAME,
+        f"unknown {what} `{name[:60]}`",
+        mark,
+        label=nearest(name, every),
+        reason=Reason("", f"known: {listed}{more}"),
+    )

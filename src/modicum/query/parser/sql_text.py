@@ -1,0 +1,277 @@
+"""The text of a query, its tokens, and which of them were understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, TypeGuard
+
+from modicum.core.errors import InputError, Mark
+from modicum.query.parser.lines import VALUES, Lines
+from modicum.query.refusals import WORDS, Reason, not_read, of_function
+
+if TYPE_CHECKING:
+    from sqlglot import Token, exp
+
+#: Words and signs that mean something by where they stand; all others must be names,
+#: values, types or functions that were understood.
+SYNTAX: Final = frozenset(
+    [
+        "SELECT",
+        "FROM",
+        "WHERE",
+        "GROUP_BY",
+        "ALIAS",
+        "AND",
+        "OR",
+        "NOT",
+        "IN",
+        "IS",
+        "NULL",
+        "TRUE",
+        "FALSE",
+        "BETWEEN",
+        "JOIN",
+        "INNER",
+        "ON",
+        "USING",
+        "DISTINCT",
+        "L_PAREN",
+        "R_PAREN",
+        "COMMA",
+        "DOT",
+        "STAR",
+        "EQ",
+        "NEQ",
+        "LT",
+        "LTE",
+        "GT",
+        "GTE",
+        "DASH",
+        "SEMICOLON",
+    ]
+)
+#: The first words of clauses, which are names for sqlglot if the second is missing.
+CLAUSES: Final = ("GROUP", "ORDER")
+_BRACKETS: Final = ("", "(", ")", ",")
+
+
+class SqlText:
+    """A query's text with its tokens; remembers which of them were understood.
+
+    Args:
+        text: The text.
+        source: What it is called.
+        tokens: Its tokens.
+        declared: Names of tables and columns.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        source: str,
+        tokens: Sequence[Token],
+        declared: Iterable[str] = (),
+    ) -> None:
+        self.tokens = tokens
+        self._declared = {one.casefold(): one for one in declared}
+        self._lines = Lines(text, source)
+        self._at = {token.start: place for place, token in enumerate(tokens)}
+        self._spent: set[int] = set()
+
+    def mark(self, token: Token) -> Mark:
+        """Return where a token stands."""
+        return self._lines.mark(token.start, token.end + 1)
+
+    def text_of(self, token: Token) -> str:
+        """Return a token as it is written; nothing for a value."""
+        return self._lines.text_of(token)
+
+    def mark_of(self, node: exp.Expr) -> Mark:
+        """Return where the first token of a node stands, as far as it is known."""
+        return self.mark(self.tokens[self._begin(node)])
+
+    def _begin(self, node: exp.Expr) -> int:
+        """Return the number of a node's first token; of one nearby, if it has none.
+
+        sqlglot does not say where NULL, TRUE and FALSE stand.
+        """
+        first, above = self.first(node), node.parent
+        if first is not None:
+            return first
+        while above is not None and self.first(above) is None:
+            above = above.parent
+        begin = 0 if above is None else self.first(above) or 0
+        word = type(node).__name__.upper()
+        kinds = ("TRUE", "FALSE") if word == "BOOLEAN" else (word,)
+        behind = range(begin, len(self.tokens))
+        return next((one for one in behind if self.kind(one) in kinds), begin)
+
+    def first(self, node: exp.Expr) -> int | None:
+        """Return the number of the first token of a node; None if nothing is known."""
+        places = (self._place(one) for one in node.walk())
+        return min((place for place in places if place is not None), default=None)
+
+    def last(self, node: exp.Expr) -> int | None:
+        """Return the number of the last token of a node that is known."""
+        places = (self._place(one) for one in node.walk())
+        return max((place for place in places if place is not None), default=None)
+
+    def _place(self, node: exp.Expr) -> int | None:
+        start = node.meta.get("start")
+        return None if start is None else self._at.get(start)
+
+    def word(self, place: int | None) -> str:
+        """Return the text of a token in capitals; nothing where there is none."""
+        if place is None or not 0 <= place < len(self.tokens):
+            return ""
+        token = self.tokens[place]
+        quoted = token.token_type.name in ("STRING", "IDENTIFIER")
+        return "" if quoted else token.text.upper()
+
+    def kind(self, place: int) -> str:
+        """Return the type of a token; nothing where there is none."""
+        return self.tokens[place].token_type.name if place < len(self.tokens) else ""
+
+    def spend(self, *places: int) -> None:
+        """Note that tokens were understood."""
+        self._spent.update(places)
+
+    def spend_node(self, node: exp.Expr, *kinds: str) -> bool:
+        """Note that the token of a leaf was understood, if it is of one of some types.
+
+        Args:
+            node: The leaf.
+            kinds: Types of tokens; any, if left out.
+
+        Returns:
+            Whether it is.
+        """
+        place = self._place(node)
+        if place is None or (kinds and self.kind(place) not in kinds):
+            return False
+        self.spend(place)
+        return True
+
+    def is_value(self, node: exp.Expr) -> bool:
+        """Return whether a leaf is written as a value, such as a text in quotes."""
+        place = self._place(node)
+        return place is None or self.kind(place) in VALUES
+
+    def unread(self, node: exp.Expr, reason: Reason | None = None) -> InputError:
+        """Return the refusal of a node, ready to be raised; it names a token of it.
+
+        Args:
+            node: What is not read.
+            reason: Why; what is known of the token's word, if left out.
+        """
+        return self.unread_at(self._telling(node), reason)
+
+    def unread_at(self, place: int, reason: Reason | None = None) -> InputError:
+        """Return the refusal of a token, ready to be raised.
+
+        Args:
+            place: Its number.
+            reason: Why; what is known of its word, if left out.
+        """
+        token = self.tokens[place]
+        kind, called = token.token_type.name, self.word(place + 1) == "("
+        is_name = kind == "IDENTIFIER" or (kind == "VAR" and not called)
+        here = kind in VALUES | SYNTAX or (is_name and self.word(place) not in WORDS)
+        label = ""
+        if reason is None and called and not here:
+            reason, label = of_function(self.word(place))
+        elif reason is None:
+            reason = self.reserved(place)
+        word, mark = self.text_of(token), self.mark(token)
+        return not_read(word, mark, reason, label=label, here=here)
+
+    def reserved(self, place: int) -> Reason | None:
+        """Return what to write for a declared name that is a word of SQL, too.
+
+        Args:
+            place: The number of the token.
+
+        Returns:
+            The remedy; None if the token is no such word, or is meant as one.
+        """
+        name = self._declared.get(self.word(place).casefold())
+        kind = self.kind(place)
+        is_word = kind not in ("VAR", *VALUES) or self.word(place) in CLAUSES
+        if name is None or not is_word or self.kind(place + 1) in ("NUMBER", "STAR"):
+            return None
+        return Reason("it is a word of SQL", f'write the name in quotes: "{name}"')
+
+    def called(self, node: exp.Expr) -> str:
+        """Return the word that tells best what a node is, in capitals."""
+        return self.word(self._telling(node))
+
+    def keyword(self, word: str) -> int:
+        """Return the number of the first token that is a word; 0 if there is none."""
+        places = range(len(self.tokens))
+        return next((one for one in places if self.word(one) == word), 0)
+
+    def _telling(self, node: exp.Expr) -> int:
+        """Return the token that tells best what a node is: its operator or name."""
+        left, right = node.args.get("this"), node.args.get("expression")
+        first = self._begin(node)
+        if "to" in node.args:
+            return self._of_cast(left, first)
+        if type(node).__name__ == "Extract":
+            before = range(first, 0, -1)
+            return next((one for one in before if self.word(one) == "EXTRACT"), first)
+        if _is_node(left) and _is_node(right):
+            last, behind = self.last(left), self.first(right)
+            if last is not None and behind is not None:
+                between = range(last + 1, behind)
+                signs = [one for one in between if self.word(one) not in _BRACKETS]
+                if signs:
+                    return signs[0]
+        if "to" not in node.args and self.word(first - 1) == "-":
+            return first - 1
+        named = node.meta.get("start") is not None
+        called = first >= 2 and self.word(first - 1) == "(" and not named
+        is_name = self.kind(first - 2) not in SYNTAX if called else False
+        return first - 2 if is_name else first
+
+    def _of_cast(self, inner: object, first: int) -> int:
+        """Return the token that tells that something is cast: a word, type or sign."""
+        behind = (self.last(inner) or 0) + 1 if _is_node(inner) else 0
+        if self.kind(behind) == "DCOLON":
+            return behind
+        before = first - 2 if self.word(first - 1) == "(" else first - 1
+        return max(before, 0)
+
+    def refuse_left(self) -> None:
+        """Refuse the first token of which nothing was made.
+
+        Raises:
+            InputError: If there is one.
+        """
+        for place, token in enumerate(self.tokens):
+            if place not in self._spent and token.token_type.name not in SYNTAX:
+                raise self.unread_at(place)
+
+
+def _is_node(value: object) -> TypeGuard[exp.Expr]:
+    return hasattr(value, "walk")
+
+
+def only(sql: SqlText, node: exp.Expr, known: Iterable[str]) -> None:
+    """Refuse a node that says more than what is known.
+
+    Args:
+        sql: The text.
+        node: The node.
+        known: What it may say.
+
+    Raises:
+        InputError: If it says something else.
+    """
+    allowed = frozenset(known)
+    for key, value in node.args.items():
+        if key in allowed or value is None or value is False or value == []:
+            continue
+        if value is True and (place := sql.keyword(key.upper())):
+            raise sql.unread_at(place)
+        part = value[0] if isinstance(value, list) else value
+        raise sql.unread(part if _is_node(part) else node, WORDS.get(key.upper()))

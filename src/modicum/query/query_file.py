@@ -1,0 +1,130 @@
+"""Reading a query file: a release with `query` in place of its mechanisms."""
+
+from __future__ import annotations
+
+import html
+from fractions import Fraction
+
+from modicum.core.document import Entries, Node, Scalar, from_python
+from modicum.core.reader import Fields, Problems, text
+from modicum.core.record import dataclass
+from modicum.query.compiler import Lowered, lower
+from modicum.query.explaining import explanation, headline
+from modicum.query.misplaced import refuse_misplaced
+from modicum.query.request import Asked
+from modicum.query.request_format import read_asked
+from modicum.query.statistics import Secrets
+from modicum.query.tables import Tables
+from modicum.release.header import Heading
+from modicum.release.parser import parse_heading
+from modicum.release.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFile:
+    """A query file, read: a release to be, and how its answers are told.
+
+    Attributes:
+        heading: What the release says besides its mechanisms.
+        asked: The query, its bounds and its noise.
+        confidence: How sure the intervals of its answers are.
+        lowered: The query as mechanisms.
+        described: The release, as a tree.
+        policy: The digest of the policy that all of this was worked out under.
+        file: The query file, as it was read.
+    """
+
+    heading: Heading
+    asked: Asked
+    confidence: Fraction
+    lowered: Lowered
+    described: Node
+    policy: str
+    file: Node
+
+    def explain(self) -> str:
+        """Return what it costs each unit, and how far its answers stray, in words."""
+        return explanation(self.heading.id, self.lowered, self.confidence)
+
+    def __repr__(self) -> str:
+        return f"<{headline(self.heading.id, self.lowered)}>"
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.explain())}</pre>"
+
+
+def tables_named(node: Node, vocabulary: Vocabulary) -> Scalar:
+    """Return the path of the tables file that a query file names.
+
+    Args:
+        node: The query file.
+        vocabulary: The words of the policy.
+
+    Raises:
+        InputError: If it names none, or has keys on the wrong level.
+    """
+    refuse_misplaced(node, vocabulary)
+    begin = "begin with  release: ID  , and write the query under  query:"
+    query = Fields(_query_of(Fields(node, "the query file", help=begin)), "`query`")
+    path = query.take("tables", help="write  tables: FILE  to say what the tables are")
+    text(path, "`tables`")
+    assert isinstance(path, Scalar)  # It is a text.
+    return path
+
+
+def read_query_file(
+    node: Node,
+    tables: Tables,
+    vocabulary: Vocabulary,
+    policy: str,
+    *,
+    variant_of: QueryFile | None = None,
+) -> QueryFile:
+    """Return a query file, with its query as mechanisms.
+
+    Args:
+        node: The file.
+        tables: What is declared about its tables.
+        vocabulary: The words of the policy.
+        policy: Its digest.
+        variant_of: A query file that was read. A plan equal to its own is not
+            checked again.
+
+    Raises:
+        InputError: With the mistakes found.
+    """
+    found = Problems()
+    fields = Fields(node, "the query file")
+    inner = None
+    with found.guard():  # First: the heading of a release has a digest of this name.
+        inner = Fields(_query_of(fields), "`query`")
+    heading = parse_heading(fields, vocabulary, found)
+    with found.guard():
+        fields.finish()
+    found.raise_any()
+    assert inner is not None  # Else its absence was raised.
+    inner.take_optional("tables")
+    asked, confidence, identity = read_asked(inner, heading, tables, vocabulary)
+    lowered = lower(asked, vocabulary)
+    if variant_of is None or lowered.plan != variant_of.lowered.plan:
+        from modicum.query.sql.statements import statements
+
+        statements(lowered.plan, Secrets("00"))  # What no engine computes is no query.
+    described = _described(node, lowered, identity)
+    return QueryFile(heading, asked, confidence, lowered, described, policy, node)
+
+
+def _query_of(fields: Fields) -> Node:
+    return fields.take("query", help="a release without `query` needs no query file")
+
+
+def _described(node: Node, lowered: Lowered, identity: str) -> Node:
+    """Return the release that a query file becomes: a digest stands for `query`."""
+    assert isinstance(node, Entries)  # It was read as one.
+    added = from_python({"query": identity, "mechanisms": lowered.mechanisms()})
+    assert isinstance(added, Entries)
+    kept = tuple(pair for pair in node.entries if pair[0].text != "query")
+    return Entries((*kept, *added.entries), node.mark)

@@ -1,0 +1,246 @@
+"""Answers: what noisy statistics say about each aggregate, and how sure that is.
+
+Each interval covers the exact answer with the probability that is asked for: for one
+aggregate of one group, not for all of them together. What an
+aggregate is made of shares its risk of being wrong evenly.
+
+Counts and sums are told as they are drawn. They may be negative: if these were raised
+to 0, sums over many groups would come out too large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from modicum.core.errors import printable
+from modicum.core.rationals import brief, number_text
+from modicum.core.record import dataclass
+from modicum.query.answer_forms import (
+    arrow_table,
+    float_at,
+    html_table,
+    needed,
+    text_table,
+)
+from modicum.query.averages import Range
+from modicum.query.compiler import Lowered
+from modicum.query.estimates import Group, Noisy, reader_of
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An answer about one group, in the units of the column.
+
+    All three are None where there may be no row that it could be computed of.
+
+    Attributes:
+        value: The answer.
+        low: Without noise, it would hardly be less.
+        high: Nor more.
+    """
+
+    value: Fraction | None
+    low: Fraction | None
+    high: Fraction | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The answers about one group.
+
+    Attributes:
+        keys: The values of the keys.
+        estimates: The answers, in the order of the aggregates.
+    """
+
+    keys: Group
+    estimates: tuple[Estimate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers to a query.
+
+    Attributes:
+        keys: The names of the keys.
+        aggregates: The names of the aggregates.
+        rows: One for each group.
+        confidence: How sure each interval is.
+        notes: What the intervals do not say, in words.
+    """
+
+    keys: tuple[str, ...]
+    aggregates: tuple[str, ...]
+    rows: tuple[Row, ...]
+    confidence: Fraction
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        return {
+            "keys": list(self.keys),
+            "aggregates": list(self.aggregates),
+            "confidence": number_text(self.confidence),
+            "rows": [
+                {
+                    "keys": list(row.keys),
+                    "answers": [_estimate_to_dict(one) for one in row.estimates],
+                }
+                for row in self.rows
+            ],
+            "notes": list(self.notes),
+        }
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table: the keys, and value, low and high of each aggregate.
+
+        Values are the nearest floats, and intervals are rounded outward; `rows` has
+        the exact fractions. A number that there is not is NULL.
+
+        Raises:
+            UsageError: If pyarrow is not installed.
+        """
+        keys = [
+            [row.keys[place] for row in self.rows] for place in range(len(self.keys))
+        ]
+        numbers = [
+            column
+            for place in range(len(self.aggregates))
+            for column in _floats([row.estimates[place] for row in self.rows])
+        ]
+        header = [*self.keys]
+        for name in self.aggregates:
+            header += [name, f"{name}.low", f"{name}.high"]
+        return arrow_table(header, keys, numbers)
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame of pandas, with the columns of `to_arrow`.
+
+        Raises:
+            UsageError: If pyarrow or pandas is not installed.
+        """
+        needed("pandas")
+        return self.to_arrow().to_pandas()
+
+    def __str__(self) -> str:
+        lines = text_table(*self._in_words(), words=len(self.keys))
+        return "\n".join((*lines, *(f"note: {one}" for one in self.notes)))
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._in_words(), notes=self.notes)
+
+    def _in_words(self) -> tuple[list[str], list[list[str]]]:
+        header = [*self.keys]
+        for name in self.aggregates:
+            header += [name, interval_of(self.confidence)]
+        rows = [
+            [*(printable(str(key)) for key in row.keys), *_cells(row.estimates)]
+            for row in self.rows
+        ]
+        return [printable(one) for one in header], rows
+
+
+def _cells(estimates: Sequence[Estimate]) -> list[str]:
+    return [
+        cell
+        for one in estimates
+        for cell in (_short(one.value), f"{_short(one.low)} … {_short(one.high)}")
+    ]
+
+
+def _short(value: Fraction | None) -> str:
+    return "-" if value is None else brief(value)
+
+
+def _floats(
+    estimates: Sequence[Estimate],
+) -> tuple[list[float | None], list[float | None], list[float | None]]:
+    """Return values, lower and upper ends as floats."""
+    return (
+        [float_at(one.value) for one in estimates],
+        [float_at(one.low, towards=-math.inf) for one in estimates],
+        [float_at(one.high, towards=math.inf) for one in estimates],
+    )
+
+
+def _estimate_to_dict(one: Estimate) -> dict[str, str | None]:
+    return {"value": _text(one.value), "low": _text(one.low), "high": _text(one.high)}
+
+
+def _text(value: Fraction | None) -> str | None:
+    return None if value is None else number_text(value)
+
+
+def answers_of(lowered: Lowered, noisy: Noisy, confidence: Fraction) -> Answers:
+    """Return the answers that noisy statistics give.
+
+    Args:
+        lowered: The query.
+        noisy: The statistics, each with noise, of the same groups in the same order.
+        confidence: How sure each interval is, above 0 and below 1.
+    """
+    query = lowered.asked.query
+    readers = [reader_of(one, lowered, 1 - confidence) for one in query.aggregates]
+    rows = (
+        Row(group, tuple(_estimate(reader(noisy, group)) for reader in readers))
+        for group in _groups(lowered, noisy)
+    )
+    return Answers(
+        tuple(key.name for key in query.keys),
+        tuple(one.name for one in query.aggregates),
+        tuple(rows),
+        confidence,
+        notes_of(lowered, confidence),
+    )
+
+
+def interval_of(confidence: Fraction) -> str:
+    """Return what an interval is called.
+
+    Args:
+        confidence: How sure it is, above 0 and below 1.
+    """
+    return f"{brief(100 * confidence)} % CI"
+
+
+def notes_of(lowered: Lowered, confidence: Fraction) -> tuple[str, ...]:
+    """Return what the intervals of answers do not say.
+
+    Args:
+        lowered: The query.
+        confidence: How sure each interval is.
+    """
+    found = [
+        f"Each {interval_of(confidence)} is about noise only: it covers the exact"
+        f" answer with {brief(100 * confidence)} % probability. What is lost by bounds"
+        " on rows and on values, and by rounding values to steps, is not in it.",
+        "The confidence is that of one interval, not of all of them together.",
+    ]
+    sampling = lowered.asked.sampling
+    if sampling is not None:
+        found.append(
+            f"Counts and sums are of a sample of {brief(sampling.rate)} of all, a new"
+            " one for each mechanism; the chance of who is drawn is not in the"
+            " intervals."
+        )
+    if lowered.selection is not None:
+        found.append("Groups that few have rows in are left out.")
+    return tuple(found)
+
+
+def _groups(lowered: Lowered, noisy: Noisy) -> Sequence[Group]:
+    """Return the groups, in the order of the first statistic."""
+    first = lowered.lines[0].statistic
+    cells = noisy[first.name]
+    if first.kind != "histogram":
+        return list(cells)
+    return list(dict.fromkeys(cell[:-2] for cell in cells))
+
+
+def _estimate(found: Range | None) -> Estimate:
+    if found is None:
+        return Estimate(None, None, None)
+    return Estimate(found.value, found.low, found.high)

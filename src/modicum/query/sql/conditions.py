@@ -1,0 +1,238 @@
+"""Which rows are read: the part, the sample, the condition and the public keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date
+from typing import Final
+
+from sqlglot import exp
+
+from modicum.core.errors import Code, InputError
+from modicum.query.groups import first_day, grain_of, values_of
+from modicum.query.model import (
+    AllOf,
+    AnyOf,
+    ColumnRef,
+    Compare,
+    Comparison,
+    Condition,
+    IsIn,
+    IsNull,
+    Key,
+    Not,
+)
+from modicum.query.problems import refused
+from modicum.query.sql import expressions as sql
+from modicum.query.sql.instances import clocks, in_block, in_sample, known, on_days
+from modicum.query.sql.names import Names
+from modicum.query.tables import Table
+from modicum.release.parts import LAST_DAY, Box, Values
+
+_OPERATORS: Final[dict[Comparison, Callable[..., exp.Expression]]] = {
+    "=": exp.EQ,
+    "<>": exp.NEQ,
+    "<": exp.LT,
+    "<=": exp.LTE,
+    ">": exp.GT,
+    ">=": exp.GTE,
+}
+
+
+def conditions(
+    names: Names, sample_seed: str, block_key: str = ""
+) -> list[exp.Expression]:
+    """Return what holds of all rows that are read.
+
+    Args:
+        names: The columns.
+        sample_seed: The seed of the secret sample, in hex.
+        block_key: The key that divides instances into blocks, in hex.
+
+    Raises:
+        InputError: If the tables do not tell which rows lie in the part, or whose a
+            row is.
+    """
+    plan = names.plan
+    found = [*known(names), *_in_part(names)]
+    if plan.sample is not None:
+        found.append(in_sample(names, sample_seed))
+    if plan.block is not None:
+        found.extend(in_block(names, block_key))
+    if plan.query.where is not None:
+        found.append(condition(plan.query.where, names))
+    for key in plan.query.keys:
+        found.extend(_of_public_key(key, names))
+    return found
+
+
+# --- the part -------------------------------------------------------------------------
+
+
+def _in_part(names: Names) -> Iterator[exp.Expression]:
+    part = names.plan.part
+    if part.periods is not None:
+        found = clocks(names)
+        if not found:
+            raise _untold("when its rows happened", "periods")
+        for clock in found:
+            yield sql.any_of(on_days(clock, span, names) for span in part.periods)
+    if part.groups is not None:
+        if not names.groups():
+            raise _untold("of which user group its rows are", "groups")
+        for group in names.groups():
+            yield _has(group, part.groups, names)
+    if part.where is not None:
+        yield sql.any_of(_in_box(box, names, names.tables) for box in part.where)
+
+
+def in_some_box(names: Names, table: Table) -> list[exp.Expression]:
+    """Return whether a row of one table may lie in the part, as far as it tells.
+
+    Args:
+        names: The columns.
+        table: The table.
+    """
+    part = names.plan.part
+    found = []
+    if part.groups is not None and table.group is not None:
+        found.append(_has(ColumnRef(table.name, table.group), part.groups, names))
+    if part.where is not None:
+        found.append(sql.any_of(_in_box(box, names, [table]) for box in part.where))
+    return found
+
+
+def _in_box(box: Box, names: Names, tables: list[Table]) -> exp.Expression:
+    parts: list[exp.Expression] = []
+    for attribute, values in box:
+        columns = names.holding(attribute)
+        if not columns:
+            raise _untold(f"the `{attribute}` of its rows", "where")
+        parts.extend(
+            _has(column, values, names)
+            for column in columns
+            if any(column.table == table.name for table in tables)
+        )
+    return sql.all_of(parts) if parts else exp.true()
+
+
+def _has(reference: ColumnRef, values: Values, names: Names) -> exp.Expression:
+    """Return whether a column has one of the values of a partitioning attribute."""
+    column_type = names.declared(reference).type
+    texts = [one for one in values if isinstance(one, str)]
+    spans = [one for one in values if not isinstance(one, str)]
+    if column_type != ("text" if texts else "integer"):
+        raise refused(
+            Code.DOES_NOT_FIT,
+            f"column `{reference.column}` of `{reference.table}` is declared"
+            f" `{column_type}`, and the part of the data is told by"
+            f" {'texts' if texts else 'whole numbers'}",
+            names.declared(reference).mark,
+        )
+    if texts:
+        return _one_of(names.column(reference), map(sql.text, texts))
+    return sql.any_of(
+        sql.between(names.column(reference), sql.whole(low), sql.whole(high))
+        for low, high in spans
+    )
+
+
+def _untold(what: str, word: str) -> InputError:
+    return refused(
+        Code.DOES_NOT_FIT,
+        f"no table of the query tells {what}, so it cannot keep to its `{word}`",
+        None,
+        help=f"leave `{word}` away, or declare the column that tells it",
+    )
+
+
+# --- the condition --------------------------------------------------------------------
+
+
+def condition(what: Condition, names: Names) -> exp.Expression:
+    """Return a condition on one row; unknown where SQL says so.
+
+    Args:
+        what: The condition.
+        names: The columns.
+    """
+    match what:
+        case Compare(column=column, operator=operator, value=value):
+            right = sql.literal(value, names.declared(column))
+            compare = _OPERATORS[operator]
+            return compare(this=names.column(column), expression=right)
+        case IsIn(column=column, values=values):
+            declared = names.declared(column)
+            literals = (sql.literal(value, declared) for value in values)
+            return _one_of(names.column(column), literals)
+        case IsNull(column=column):
+            return exp.Is(this=names.column(column), expression=exp.null())
+        case Not(inner=inner):
+            return exp.Not(this=exp.paren(condition(inner, names), copy=False))
+        case AllOf(parts=parts):
+            return sql.all_of(condition(part, names) for part in parts)
+        case AnyOf(parts=parts):
+            return sql.any_of(condition(part, names) for part in parts)
+
+
+def _one_of(
+    value: exp.Expression, literals: Iterable[exp.Expression]
+) -> exp.Expression:
+    return exp.In(this=value, expressions=list(literals))
+
+
+# --- keys -----------------------------------------------------------------------------
+
+
+def key_value(key: Key, names: Names) -> exp.Expression:
+    """Return the value of a key in a row.
+
+    Args:
+        key: The key.
+        names: The columns.
+
+    Raises:
+        InputError: If its column is a `number`: these have no public values.
+    """
+    column = names.declared(key.column)
+    if column.type == "number":
+        raise refused(
+            Code.DOES_NOT_FIT,
+            f"key `{key.name}` is a `number`; groups are told apart by whole numbers,"
+            " texts, booleans and dates",
+            key.mark,
+        )
+    value = names.column(key.column)
+    grain = grain_of(key, names.plan.tables)
+    return value if grain is None else sql.first_day(value, grain)
+
+
+def _of_our_years(key: Key, names: Names) -> Iterator[exp.Expression]:
+    """Yield that a date which is a key has a year of four digits, if it has any.
+
+    Engines write other years each in their own way, or fail at their first day.
+    """
+    if names.declared(key.column).type in {"date", "timestamp"}:
+        days = date.min.toordinal(), LAST_DAY
+        without = exp.Is(this=names.column(key.column), expression=exp.null())
+        yield sql.any_of([without, on_days(key.column, days, names)])
+
+
+def _of_public_key(key: Key, names: Names) -> Iterator[exp.Expression]:
+    """Yield that a row has a value of a key that is public, if its values are."""
+    plan = names.plan
+    if values_of(key, plan.tables, plan.part) is None:
+        yield from _of_our_years(key, names)
+        return
+    value = key_value(key, names)
+    grain = grain_of(key, plan.tables)
+    if grain is None:
+        column = names.declared(key.column)
+        yield _one_of(value, (sql.literal(one, column) for one in column.values or ()))
+        return
+    assert plan.part.periods is not None  # Its values would not be public.
+    for_spans = []
+    for low, high in plan.part.periods:
+        ends = [date.fromordinal(first_day(one, grain)) for one in (low, high)]
+        for_spans.append(sql.between(value.copy(), *map(sql.day, ends)))
+    yield sql.any_of(for_spans)

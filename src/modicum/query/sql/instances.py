@@ -1,0 +1,140 @@
+"""Whose a row is, and of when: the instances of units, and the sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from sqlglot import exp
+
+from modicum.core.errors import Code
+from modicum.query.model import ColumnRef
+from modicum.query.problems import refused
+from modicum.query.sql import expressions as sql
+from modicum.query.sql.names import Names
+from modicum.release.parts import LAST_DAY, Span
+
+
+def clocks(names: Names) -> list[ColumnRef]:
+    """Return the columns by which periods of the units go, each once.
+
+    Args:
+        names: The columns.
+    """
+    found = [
+        names.find(unit.column)
+        for unit in names.plan.units.values()
+        if unit.column is not None
+    ]
+    return [one for one in dict.fromkeys(found) if one is not None]
+
+
+def known(names: Names) -> Iterator[exp.Expression]:
+    """Yield that every unit which the tables tell apart has its key in a row.
+
+    Args:
+        names: The columns.
+    """
+    ids = dict.fromkeys(names.find(unit.id) for unit in names.plan.units.values())
+    for reference in ids:
+        if reference is not None:
+            yield sql.is_known(names.identity(reference))
+    for clock in clocks(names):
+        yield on_days(clock, (date.min.toordinal(), LAST_DAY), names)
+
+
+def on_days(clock: ColumnRef, days: Span, names: Names) -> exp.Expression:
+    """Return whether a time lies on some days, so that an index may be used.
+
+    Args:
+        clock: The column of the time.
+        days: The first and the last of the days.
+        names: The columns.
+    """
+    first, last = (date.fromordinal(one) for one in days)
+    value = names.column(clock)
+    if names.declared(clock).type == "date":
+        return sql.between(value, sql.day(first), sql.day(last))
+    return sql.between(value, _moment(first, ""), _moment(last, " 23:59:59.999999"))
+
+
+def _moment(day: date, time: str) -> exp.Expression:
+    return exp.cast(sql.text(f"{day.isoformat()}{time or ' 00:00:00'}"), "timestamp")
+
+
+def unit_key(
+    unit_name: str, names: Names
+) -> list[tuple[exp.Expression, exp.Expression]]:
+    """Return what tells the instances of a unit apart, each piece also as text.
+
+    Args:
+        unit_name: The unit.
+        names: The columns.
+
+    Raises:
+        InputError: If no table has its columns.
+    """
+    unit = names.plan.units[unit_name]
+    found = []
+    for name in (unit.id, unit.column):
+        if name is None:
+            continue
+        reference = names.find(name)
+        if reference is None:
+            raise refused(
+                Code.DOES_NOT_FIT,
+                f"no table of the query has the column `{name}` of `{unit_name}`",
+                None,
+                help=f"call the column `{name}` that tells it, in the data and in the"
+                " tables file",
+            )
+        if name == unit.id:
+            found.append((names.identity(reference), names.identity_text(reference)))
+        elif unit.period is not None:
+            start = sql.first_day(names.column(reference), unit.period)
+            found.append((start, exp.cast(start.copy(), "text")))
+    return found
+
+
+def in_sample(names: Names, seed: str) -> exp.Expression:
+    """Return whether a row's instance is in the sample.
+
+    Args:
+        names: The columns; the plan has a sample.
+        seed: The seed of the sample, in hex.
+    """
+    sample = names.plan.sample
+    assert sample is not None  # The caller looked.
+    texts = [written for _, written in unit_key(sample.unit, names)]
+    digits = sql.hashed(seed, texts, sql.SAMPLE_DIGITS)
+    # Of equally many digits, texts are ordered as numbers are.
+    threshold = sql.text(f"{sample.threshold:0{sql.SAMPLE_DIGITS}x}")
+    return exp.LT(this=digits, expression=threshold)
+
+
+def in_block(names: Names, key: str) -> list[exp.Expression]:
+    """Return what holds of a row if its instance is in the block.
+
+    Args:
+        names: The columns; the plan has a block.
+        key: The key of the hash, in hex.
+    """
+    block = names.plan.block
+    assert block is not None  # The caller looked.
+    texts = [written for _, written in unit_key(block.unit, names)]
+    digits = sql.hashed(key, texts, sql.SAMPLE_DIGITS)
+    found: list[exp.Expression] = []
+    # Each stretch ends where the next one begins: no hash is in two, or in none.
+    if block.number > 0:
+        begin = sql.text(_stretch(block.number, block.of))
+        found.append(exp.GTE(this=digits, expression=begin))
+    if block.number < block.of - 1:
+        end = sql.text(_stretch(block.number + 1, block.of))
+        found.append(exp.LT(this=digits.copy(), expression=end))
+    return found
+
+
+def _stretch(number: int, of: int) -> str:
+    """Return where a stretch of all hashes begins, as digits of a hash."""
+    first = number * 16**sql.SAMPLE_DIGITS // of
+    return f"{first:0{sql.SAMPLE_DIGITS}x}"

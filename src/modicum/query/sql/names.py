@@ -1,0 +1,199 @@
+"""What the columns of a query are called in its SQL, and where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from modicum.core.errors import Code
+from modicum.query.aggregates import column_of
+from modicum.query.attributes import columns_in
+from modicum.query.model import ColumnRef
+from modicum.query.problems import refused
+from modicum.query.sql import expressions as sql
+from modicum.query.statistics import ExactPlan, Statistic
+from modicum.query.tables import Column, Table
+
+
+class Names:
+    """The columns that a plan reads, by what they are needed for.
+
+    Args:
+        plan: The plan.
+
+    Attributes:
+        plan: The plan.
+        main: The table whose rows are counted; of each other one, a row joins at most
+            one row.
+
+    Raises:
+        InputError: If several tables may have many rows of an id.
+    """
+
+    def __init__(self, plan: ExactPlan) -> None:
+        self.plan = plan
+        self._tables = [plan.tables.by_name[name] for name in plan.query.tables]
+        on = plan.query.joined_on
+        many = [table for table in self._tables if on is None or table.one_per != on]
+        if len(many) > 1:
+            raise refused(
+                Code.DOES_NOT_FIT,
+                f"tables `{many[0].name}` and `{many[1].name}` may both have many rows"
+                f" of one `{on}`",
+                None,
+                help=f"declare `one_per: {on}` of all tables but one",
+            )
+        self.main = (many or self._tables)[0]
+        if on is not None:
+            self._check_joined(on)
+
+    def _check_joined(self, on: str) -> None:
+        types = {self.declared(ColumnRef(one.name, on)).type for one in self._tables}
+        if len(types) > 1 or "number" in types:
+            raise refused(
+                Code.DOES_NOT_FIT,
+                f"column `{on}` is declared {' and '.join(sorted(types))}: tables are"
+                " joined on texts or on integers",
+                None,
+            )
+
+    @property
+    def others(self) -> list[Table]:
+        """The tables that are joined to the main one."""
+        return [table for table in self._tables if table is not self.main]
+
+    @property
+    def tables(self) -> list[Table]:
+        """All tables, the main one first."""
+        return [self.main, *self.others]
+
+    @property
+    def statistics(self) -> list[Statistic]:
+        """All that is computed, what keys are told by among it."""
+        plan = self.plan
+        return [*plan.statistics, *([plan.selection] if plan.selection else ())]
+
+    def relation(self, table: str) -> str:
+        """Return what a table is called.
+
+        Args:
+            table: Its name in the query.
+        """
+        return f"table_{self.plan.query.tables.index(table)}"
+
+    def column(self, reference: ColumnRef) -> exp.Column:
+        """Return a column of one of the tables, as its declared type.
+
+        Args:
+            reference: The column.
+        """
+        return sql.named(reference.column, self.relation(reference.table))
+
+    def identity(self, reference: ColumnRef) -> exp.Expression:
+        """Return what tells a column's values apart: numbers as whole steps.
+
+        Args:
+            reference: The column.
+        """
+        column, value = self.declared(reference), self.column(reference)
+        if column.type == "number":
+            return sql.in_steps(value, column, -sql.STEPS_MAX, sql.STEPS_MAX)
+        return value
+
+    def identity_text(
+        self, reference: ColumnRef, identity: exp.Expression | None = None
+    ) -> exp.Expression:
+        """Return a column's value as text, for a hash.
+
+        Args:
+            reference: The column.
+            identity: What tells its values apart, where it is computed already.
+        """
+        if identity is None:
+            identity = self.identity(reference)
+        if self.declared(reference).type == "text":
+            return identity
+        return exp.cast(identity, "text")
+
+    def declared(self, reference: ColumnRef) -> Column:
+        """Return what is declared about a column.
+
+        Args:
+            reference: The column.
+        """
+        return column_of(reference, self.plan.tables)
+
+    def find(self, column: str) -> ColumnRef | None:
+        """Return where a column stands that units go by, the main table before others.
+
+        Args:
+            column: Its name.
+        """
+        for table in self.tables:
+            if column in table.columns:
+                return ColumnRef(table.name, column)
+        return None
+
+    def row_id(self, table: Table) -> list[ColumnRef]:
+        """Return the columns that identify the rows of a table, if any do.
+
+        Args:
+            table: The table.
+        """
+        return [ColumnRef(table.name, name) for name in table.row_id]
+
+    def holding(self, attribute: str) -> list[ColumnRef]:
+        """Return the columns that hold a partitioning attribute.
+
+        Args:
+            attribute: The attribute.
+        """
+        return [
+            ColumnRef(table.name, column.name)
+            for table in self.tables
+            for column in table.columns.values()
+            if column.partition == attribute
+        ]
+
+    def groups(self) -> list[ColumnRef]:
+        """Return the columns that tell of whose user group a row is."""
+        return [
+            ColumnRef(table.name, table.group)
+            for table in self.tables
+            if table.group is not None
+        ]
+
+    def needed(self, table: Table) -> list[str]:
+        """Return the columns of a table that are read, in the order of its declaration.
+
+        Args:
+            table: The table.
+        """
+        names = {one.column for one in self._read() if one.table == table.name}
+        return [name for name in table.columns if name in names]
+
+    def _read(self) -> Iterator[ColumnRef]:
+        plan, query = self.plan, self.plan.query
+        for table in self.tables:
+            yield from self.row_id(table)
+            if query.joined_on is not None:
+                yield ColumnRef(table.name, query.joined_on)
+        yield from self._of_units()
+        for box in plan.part.where or ():
+            for attribute, _ in box:
+                yield from self.holding(attribute)
+        if plan.part.groups is not None:
+            yield from self.groups()
+        yield from (key.column for key in query.keys)
+        yield from columns_in(query.where) if query.where is not None else ()
+        for statistic in self.statistics:
+            if statistic.column is not None:
+                yield statistic.column
+
+    def _of_units(self) -> Iterator[ColumnRef]:
+        for unit in self.plan.units.values():
+            for name in (unit.id, unit.column):
+                found = None if name is None else self.find(name)
+                if found is not None:
+                    yield found

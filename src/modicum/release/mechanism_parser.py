@@ -1,0 +1,375 @@
+"""From a marked tree to one mechanism of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TypeVar
+
+from modicum.accounting import ApproxBudget, Budget
+from modicum.accounting.budget_format import cost_delta, read_measured
+from modicum.core.document import Kind, Node, Scalar
+from modicum.core.errors import Code, Mark
+from modicum.core.flow_text import flow_text
+from modicum.core.rationals import brief
+from modicum.core.reader import (
+    Fields,
+    Problems,
+    boolean,
+    choice,
+    count,
+    fail,
+    items,
+    name,
+    nearest,
+    placed,
+    positive,
+    probability,
+    text,
+)
+from modicum.release.header import Inherited
+from modicum.release.mechanism_kinds import KINDS, PLANNED_KINDS
+from modicum.release.model import Mechanism
+from modicum.release.parts import Part
+from modicum.release.read_part import read_part
+from modicum.release.read_sampling import read_sampling
+from modicum.release.vocabulary import Vocabulary
+
+#: Larger enforced contribution bounds are refused.
+CONTRIBUTIONS_MAX = 10**6
+
+#: What stands below a privacy unit, and is often written without one.
+_AMOUNTS = frozenset({"l1", "l2", "eps", "rho", "mu", "rdp"})
+
+T = TypeVar("T")
+
+_PLANNED = MappingProxyType(
+    {
+        "noise": "give `mechanism: gaussian` with `sigma`, or with `eps` and `delta`,"
+        " or another mechanism with its parameters, instead"
+    }
+)
+
+
+def parse_labels(
+    fields: Fields, vocabulary: Vocabulary, found: Problems
+) -> dict[str, str]:
+    """Return the labels that a release or a mechanism gives.
+
+    Args:
+        fields: Its keys.
+        vocabulary: The labels and their values.
+        found: Collects the mistakes; what is wrong is left out.
+    """
+    labels: dict[str, str] = {}
+    for label, declared in vocabulary.labels.items():
+        with found.guard():
+            value = fields.take_optional(label)
+            if value is not None:
+                labels[label] = choice(
+                    value,
+                    f"value of label `{label}`",
+                    declared.values,
+                    Code.UNKNOWN_LABEL_VALUE,
+                )
+    return labels
+
+
+def parse_mechanism(
+    node: Node,
+    number: int,
+    inherited: Inherited,
+    vocabulary: Vocabulary,
+) -> Mechanism:
+    """Return the mechanism that a marked tree describes.
+
+    Args:
+        node: The tree.
+        number: Which one of the release it is.
+        inherited: What the release says for all its mechanisms.
+        vocabulary: The words it may use.
+
+    Raises:
+        InputError: With every mistake found, each with its place.
+    """
+    found = Problems()
+    fields = Fields(node, f"mechanism {number}")
+    given_name = fields.take_optional("name")
+    own_name = f"mechanism-{number}"
+    if given_name is not None:
+        with found.guard():
+            own_name = name(given_name, "the mechanism's name")
+    kind = _kind(fields.take("mechanism"))
+    attributes: tuple[str, ...] = ()
+    attributes_node: Node | None = None
+    with found.guard():
+        attributes_node = fields.take("attributes")
+        attributes = read_attributes(attributes_node, vocabulary)
+    labels = {**inherited.labels, **parse_labels(fields, vocabulary, found)}
+    numbers = _read_numbers(fields, kind, vocabulary, found)
+    part = read_part(fields, inherited.part, vocabulary, found)
+    sampling = read_sampling(fields, inherited.sampling, vocabulary, found)
+    if KINDS[kind].norm == "l2" and not {"eps", "delta"} & vocabulary.labels.keys():
+        with found.guard():
+            _calibrate(fields, kind, numbers, sampled=sampling is not None)
+    cost_node = fields.take_optional("cost")
+    cost: dict[str, Budget] = {}
+    if cost_node is not None:
+        with found.guard():
+            amount = f"{{{KINDS[kind].measure or 'eps'}: …}}"
+            cost = _units_of(cost_node, "cost", vocabulary, _cost, amount)
+    with found.guard():
+        fields.finish(unsupported=_PLANNED, slips=KINDS[kind].slips)
+    found.raise_any()
+    refuse_hidden(part, attributes, attributes_node, vocabulary)
+    return Mechanism(
+        name=own_name,
+        kind=kind,
+        attributes=attributes,
+        labels=labels,
+        parameters=numbers.parameters,
+        sensitivity=numbers.sensitivity,
+        contribution_bound=numbers.bounds,
+        public_frame=numbers.public_frame,
+        cost=cost,
+        part=part,
+        sampling=sampling,
+        mark=node.mark,
+        cost_mark=cost_node.mark if cost_node is not None else node.mark,
+        truth_mark=numbers.truth_mark,
+    )
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """What the price of a mechanism is computed from, as far as it was read."""
+
+    parameters: dict[str, Fraction] = field(default_factory=dict)
+    truth_mark: Mark | None = None
+    sensitivity: dict[str, Fraction] = field(default_factory=dict)
+    bounds: dict[str, int] = field(default_factory=dict)
+    public_frame: bool = False
+
+
+def _read_numbers(
+    fields: Fields, kind: str, vocabulary: Vocabulary, found: Problems
+) -> _Numbers:
+    form = KINDS[kind]
+    read = _Numbers()
+    for key, reader in form.parameters.items():
+        value = fields.take_optional(key)
+        if value is not None:
+            with found.guard():
+                read.parameters[key] = reader(value, f"`{key}`")
+            if key == "truth":
+                read.truth_mark = value.mark
+    if form.norm is not None:
+        with found.guard():
+            read.sensitivity = _sensitivity(fields, form.norm, vocabulary)
+    with found.guard():
+        read.bounds = _by_unit(fields, "contribution_bound", vocabulary, _bound, "…")
+    if kind == "randomized-response":
+        with found.guard():
+            read.public_frame = _public_frame(fields)
+    return read
+
+
+def _calibrate(fields: Fields, kind: str, read: _Numbers, *, sampled: bool) -> None:
+    """Find the sigma of Gaussian noise from `eps` and `delta`, if these are given.
+
+    They are for the one unit that has a sensitivity. What is charged is computed from
+    sigma, as if sigma had been given.
+    """
+    eps, delta = fields.take_optional("eps"), fields.take_optional("delta")
+    node = delta if eps is None else eps
+    if node is None or (eps is None and "epsilon" in fields):
+        return
+    size = brief(next(iter(read.sensitivity.values()), Fraction(1)))
+    shown = flow_text(node) if eps is not None else "…"
+    target = f"eps={shown},delta={'…' if delta is None else flow_text(delta)}"
+    command = f"modicum account mechanism {kind} sensitivity={size} --for {target}"
+    by_hand = f"`sigma`, which  {command}  finds"
+    missing = "eps" if eps is None else "delta" if delta is None else ""
+    problem, remedy = "", ""
+    if sampled:
+        problem = "`eps` and `delta` are not for a mechanism on a sample"
+        remedy = f"write {by_hand} for one run on all rows"
+    elif "sigma" in read.parameters:
+        problem = "`sigma` and `eps` are both given, and one follows from the other"
+        remedy = "leave `sigma` out, or `eps` and `delta`"
+    elif missing:
+        problem = f"the noise of a Gaussian mechanism needs `{missing}` too"
+        remedy = f"write `{missing}: …` as well, or {by_hand}"
+    elif len(read.sensitivity) != 1:
+        units = ", ".join(read.sensitivity) or "none"
+        problem = f"for which privacy unit is `eps` meant? `sensitivity` names {units}"
+        remedy = f"name one unit in `sensitivity`, or write {by_hand} for one of them"
+    if eps is None or delta is None or problem:
+        code = Code.MISSING_KEY if missing else Code.KEYS_CONFLICT
+        raise fail(code, problem, node, help=remedy)
+    target_eps, target_delta = positive(eps, "`eps`"), probability(delta, "`delta`")
+    target_budget = ApproxBudget(target_eps, target_delta)
+    with placed(node):
+        (moves,) = read.sensitivity.values()
+        read.parameters["sigma"] = _sigma(kind, moves, target_budget)
+
+
+@lru_cache(maxsize=4096)
+def _sigma(kind: str, sensitivity: Fraction, target: ApproxBudget) -> Fraction:
+    from modicum.accounting.mechanism_registry import calibrated, kind_named
+
+    known = {"sensitivity": sensitivity}
+    return calibrated(kind_named(kind), known, target, find="sigma")[1]
+
+
+def refuse_hidden(
+    part: Part, attributes: tuple[str, ...], node: Node | None, vocabulary: Vocabulary
+) -> None:
+    """Refuse a `where` over an attribute of the data that is said not to be read.
+
+    Args:
+        part: The part of the data that is read.
+        attributes: What is said to be read.
+        node: Where that is said, for messages.
+        vocabulary: The attributes of the data.
+
+    Raises:
+        InputError: If one is missing.
+    """
+    hidden: list[str] = []
+    for box in part.where or ():
+        for looked_at, _ in box:
+            if looked_at in vocabulary.attributes and looked_at not in attributes:
+                hidden.append(looked_at)
+    if hidden:
+        raise fail(
+            Code.MISSING_KEY,
+            f"`where` looks at `{min(hidden)}`, which is not among the `attributes`",
+            node,
+            notes=(
+                "the answer depends on what rows are chosen by; an attribute that is"
+                " left out would escape its rules",
+            ),
+            help=f"add {min(hidden)} to `attributes`",
+        )
+
+
+def _kind(node: Node) -> str:
+    word = text(node, "`mechanism`")
+    if word in PLANNED_KINDS:
+        raise fail(
+            Code.NOT_SUPPORTED,
+            f"mechanism `{word}` is not priced by this version",
+            node,
+            help="`modicum account mechanism` shows its loss: give `mechanism:"
+            " declared` with that as its `cost`",
+        )
+    return choice(node, "mechanism", KINDS, Code.UNKNOWN_MECHANISM)
+
+
+def read_attributes(node: Node, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return the attributes of the data that are listed, each once.
+
+    Args:
+        node: The list.
+        vocabulary: All attributes.
+
+    Raises:
+        InputError: With every one that is unknown or stands twice.
+    """
+    found = Problems()
+    read: list[str] = []
+    for item in items(node, "`attributes`"):
+        with found.guard():
+            attribute = text(item, "an attribute")
+            if attribute not in vocabulary.attributes:
+                raise fail(
+                    Code.UNKNOWN_ATTRIBUTE,
+                    f'unknown attribute "{attribute[:60]}" in release',
+                    item,
+                    label=nearest(attribute, vocabulary.attributes),
+                    notes=(
+                        "an untagged attribute would escape every per-attribute"
+                        " and per-category rule",
+                    ),
+                )
+            if attribute in read:
+                raise fail(
+                    Code.DUPLICATE_NAME, f"attribute `{attribute}` stands twice", item
+                )
+            read.append(attribute)
+    found.raise_any()
+    return tuple(read)
+
+
+def _by_unit(
+    fields: Fields,
+    key: str,
+    vocabulary: Vocabulary,
+    reader: Callable[[Node], T],
+    form: str,
+) -> dict[str, T]:
+    node = fields.take_optional(key)
+    return {} if node is None else _units_of(node, key, vocabulary, reader, form)
+
+
+def _units_of(
+    node: Node,
+    key: str,
+    vocabulary: Vocabulary,
+    reader: Callable[[Node], T],
+    form: str,
+) -> dict[str, T]:
+    """Return what a key says of each unit; `form` is one value, as it is written."""
+    unit = next(iter(vocabulary.units), "UNIT")
+    if isinstance(node, Scalar) and node.kind is Kind.NUMBER:
+        form = form.replace("…", node.text)
+    remedy = f"it is by privacy unit, such as  {key}: {{{unit}: {form}}}"
+    by_unit = Fields(node, f"`{key}`", help=remedy)
+    for one in sorted(_AMOUNTS.difference(vocabulary.units)):
+        if one in by_unit:
+            raise fail(
+                Code.UNKNOWN_UNIT,
+                f"`{key}` says for which privacy unit it is",
+                by_unit.key_node(one),
+                help=f"write  {key}: {{{unit}: {flow_text(node)}}}",
+            )
+    found = Problems()
+    values: dict[str, T] = {}
+    for unit_node, value in by_unit.rest():
+        with found.guard():
+            unit = choice(
+                unit_node, "privacy unit", vocabulary.units, Code.UNKNOWN_UNIT
+            )
+            values[unit] = reader(value)
+    found.raise_any()
+    return values
+
+
+def _sensitivity(
+    fields: Fields, norm: str, vocabulary: Vocabulary
+) -> dict[str, Fraction]:
+    def in_norm(node: Node) -> Fraction:
+        shown = flow_text(node) if isinstance(node, Scalar) else "…"
+        inner = Fields(node, "a sensitivity", help=f"write  {{{norm}: {shown}}}")
+        value = positive(inner.take(norm), f"the {norm} sensitivity")
+        inner.finish()
+        return value
+
+    return _by_unit(fields, "sensitivity", vocabulary, in_norm, f"{{{norm}: …}}")
+
+
+def _bound(node: Node) -> int:
+    return count(node, "a contribution bound", at_least=1, at_most=CONTRIBUTIONS_MAX)
+
+
+def _public_frame(fields: Fields) -> bool:
+    node = fields.take_optional("public_frame")
+    return node is not None and boolean(node, "`public_frame`")
+
+
+def _cost(node: Node) -> Budget:
+    return read_measured(node, "a cost", cost_delta)

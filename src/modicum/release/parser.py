@@ -1,0 +1,220 @@
+"""From a marked tree to a release: every key known, every word in the vocabulary."""
+
+from __future__ import annotations
+
+import re
+
+from modicum.core.document import Entries, Node
+from modicum.core.errors import Code
+from modicum.core.reader import Fields, Problems, fail, items, line, release_id, text
+from modicum.release.header import Heading
+from modicum.release.mechanism_kinds import KINDS, PLANNED_KINDS, VALUES_MAX, KindFormat
+from modicum.release.mechanism_parser import (
+    CONTRIBUTIONS_MAX,
+    parse_labels,
+    parse_mechanism,
+    read_attributes,
+)
+from modicum.release.model import Mechanism, Release
+from modicum.release.parts import EVERYTHING
+from modicum.release.read_part import read_part
+from modicum.release.read_sampling import read_sampling
+from modicum.release.vocabulary import (
+    CHOICE,
+    CHOICE_CLAIM,
+    CHOICE_METHODS,
+    METADATA,
+    PAST_METADATA,
+    QUERY,
+    UTILITY,
+    Vocabulary,
+)
+
+__all__ = [
+    "CONTRIBUTIONS_MAX",
+    "KINDS",
+    "MECHANISMS_MAX",
+    "PLANNED_KINDS",
+    "VALUES_MAX",
+    "Heading",
+    "KindFormat",
+    "parse_heading",
+    "parse_release",
+    "read_attributes",
+    "read_date",
+]
+
+#: More mechanisms in one release are refused.
+MECHANISMS_MAX = 1000
+#: Of more of them the noise is not given by eps and delta: each takes a tenth of a
+#: second to be found.
+CALIBRATED_MAX = 100
+
+
+def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
+    """Return the release that a marked tree describes.
+
+    Args:
+        node: The tree of one release.
+        vocabulary: The words it may use.
+
+    Raises:
+        InputError: With every mistake found, each with its place.
+    """
+    found = Problems()
+    fields = Fields(node, "the release")
+    heading = parse_heading(fields, vocabulary, found)
+    mechanisms: list[Mechanism] = []
+    with found.guard():
+        described = items(fields.take("mechanisms"), "`mechanisms`")
+        if not 1 <= len(described) <= MECHANISMS_MAX:
+            raise fail(
+                Code.OUT_OF_RANGE,
+                f"a release has 1 to {MECHANISMS_MAX} mechanisms, not {len(described)}",
+                node,
+            )
+        calibrated = [
+            one
+            for one in described
+            if isinstance(one, Entries) and any(k.text == "eps" for k, _ in one.entries)
+        ]
+        if "eps" not in vocabulary.labels and len(calibrated) > CALIBRATED_MAX:
+            raise fail(
+                Code.TOO_LARGE,
+                f"more than {CALIBRATED_MAX} mechanisms are given by `eps`",
+                calibrated[CALIBRATED_MAX],
+                help="give the others by `sigma`",
+            )
+        for number, item in enumerate(described, 1):
+            with found.guard():
+                mechanisms.append(
+                    parse_mechanism(item, number, heading.inherited, vocabulary)
+                )
+        _refuse_duplicates(mechanisms, described, found)
+    with found.guard():
+        fields.finish()
+    found.raise_any()
+    return Release(
+        heading.id, heading.labels, heading.metadata, tuple(mechanisms), node.mark
+    )
+
+
+def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> Heading:
+    """Return what a release says besides its mechanisms.
+
+    Args:
+        fields: The keys of the release; all but `mechanisms` are taken.
+        vocabulary: The words it may use.
+        found: Collects the mistakes; what is wrong is left out.
+    """
+    identifier = "?"
+    with found.guard():
+        identifier = release_id(fields.take("release"), "the release id")
+    labels = parse_labels(fields, vocabulary, found)
+    metadata: dict[str, str] = {}
+    open_keys = [key for key in METADATA if key not in vocabulary.labels]
+    for key in (*open_keys, *PAST_METADATA):
+        value = fields.take_optional(key)
+        if value is not None:
+            with found.guard():
+                reader = read_date if key == "released_on" else line
+                metadata[key] = reader(value, f"`{key}`")
+    if QUERY not in vocabulary.labels:
+        query = fields.take_optional(QUERY)
+        if query is not None:
+            with found.guard():
+                metadata[QUERY] = _read_digest(query)
+    if CHOICE not in vocabulary.labels:
+        choice = fields.take_optional(CHOICE)
+        if choice is not None:
+            with found.guard():
+                metadata[CHOICE] = _read_choice(choice)
+    if UTILITY not in vocabulary.labels:
+        utility = fields.take_optional(UTILITY)
+        if utility is not None:
+            from modicum.release.utility import read_utility
+
+            with found.guard():
+                read_utility(utility)  # It is looked at, and not kept.
+    part = read_part(fields, EVERYTHING, vocabulary, found)
+    sampling = read_sampling(fields, None, vocabulary, found)
+    return Heading(identifier, labels, metadata, part, sampling)
+
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+_METHOD = re.compile(r"[a-z][a-z0-9-]{0,60}", re.ASCII)
+_DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", re.ASCII)
+
+
+def _read_digest(node: Node) -> str:
+    """Return which query a release is."""
+    value = text(node, "`query`")
+    if not _DIGEST.fullmatch(value):
+        raise fail(
+            Code.OUT_OF_RANGE,
+            "the `query` of a release is the digest of one, sha256: and 64 digits",
+            node,
+            help="`modicum query lower` writes it; leave it out of other releases",
+        )
+    return value
+
+
+def _read_choice(node: Node) -> str:
+    """Return how the epsilon of a release was chosen."""
+    value = text(node, f"`{CHOICE}`")
+    claim, by, method = value.partition(" by ")
+    if not by or not _METHOD.fullmatch(method):
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"`{CHOICE}` is a claim and a method, such as `dp by data-independent`",
+            node,
+            help="`modicum risk choose` writes it; leave it out if no rows were looked"
+            " at",
+        )
+    if claim != CHOICE_CLAIM or method not in CHOICE_METHODS:
+        raise fail(
+            Code.NO_CLAIM,
+            f"the epsilon was chosen by `{method}`, with the claim `{claim}`: nothing"
+            " is known to bound its loss",
+            node,
+            notes=(
+                "who sees the epsilon, or that there was none, learns about rows;"
+                " charging more does not repair it",
+            ),
+            help="choose it by `data-independent` or `private-selection`",
+        )
+    return value
+
+
+def read_date(node: Node, what: str) -> str:
+    """Return a date such as ``2026-03-01``.
+
+    Args:
+        node: The text.
+        what: What it is, for messages.
+
+    Raises:
+        InputError: If it is no date.
+    """
+    value = text(node, what)
+    if not _DATE.fullmatch(value):
+        raise fail(Code.OUT_OF_RANGE, f"{what} must be a date such as 2026-03-01", node)
+    return value
+
+
+def _refuse_duplicates(
+    mechanisms: list[Mechanism], described: tuple[Node, ...], found: Problems
+) -> None:
+    if len(mechanisms) != len(described):
+        return  # Some did not parse; that is reported already.
+    seen: set[str] = set()
+    for mechanism, node in zip(mechanisms, described, strict=True):
+        with found.guard():
+            if mechanism.name in seen:
+                raise fail(
+                    Code.DUPLICATE_NAME,
+                    f"two mechanisms are named `{mechanism.name}`",
+                    node,
+                    help="give each a name of its own",
+                )
+        seen.add(mechanism.name)

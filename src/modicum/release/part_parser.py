@@ -1,0 +1,192 @@
+"""Reading spans: whole numbers from one to another, user groups, periods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from modicum.core.document import Entries, Items, Kind, Node, Scalar, describe
+from modicum.core.errors import Code
+from modicum.core.reader import Fields, Problems, count, fail
+from modicum.release.parts import FIRST_DAY, LAST_DAY, Span, merged
+from modicum.release.period_text import FORMS, days_of
+from modicum.release.vocabulary import Vocabulary
+
+#: Longer lists of values, periods or groups are refused.
+LISTED_MAX = 10_000
+#: A larger number of a user group is refused.
+GROUP_MAX = 10**9
+
+T = TypeVar("T")
+
+
+def read_numbers(node: Node, what: str, domain: Span) -> tuple[Span, ...]:
+    """Return the whole numbers that one, a span `{from: …, to: …}` or a list names.
+
+    Args:
+        node: What is written.
+        what: What it is, for messages.
+        domain: The least and the greatest number; they stand for ends left out.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+
+    def number(item: Node) -> Span:
+        least, most = domain
+        value = count(item, f"a value of {what}", at_least=least, at_most=most)
+        return value, value
+
+    return _spans(node, what, number, domain)
+
+
+def read_groups(node: Node, vocabulary: Vocabulary) -> tuple[Span, ...]:
+    """Return the user groups that are named.
+
+    Args:
+        node: What is written, as for `read_numbers`.
+        vocabulary: Its population must be divided into groups.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    if not vocabulary.population.grouped:
+        raise fail(
+            Code.KEYS_CONFLICT,
+            "the policy divides no unit into user groups",
+            node,
+            help="leave `groups` out, or add to the policy"
+            "  population: {groups: {immutable: [UNIT]}}",
+        )
+    return read_numbers(node, "`groups`", (0, GROUP_MAX))
+
+
+def read_periods(node: Node, vocabulary: Vocabulary) -> tuple[Span, ...] | None:
+    """Return the days of the periods that are named; None for all of time.
+
+    Args:
+        node: A period, a span of them, or a list of both.
+        vocabulary: Some of its units must have a period, and all of these one clock.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    if all(unit.period is None for unit in vocabulary.unit_facts.values()):
+        raise fail(
+            Code.KEYS_CONFLICT,
+            "no unit of the policy has a period",
+            node,
+            help="leave `periods` out, or give a unit of the policy"
+            "  time: {column: …, period: …}",
+        )
+    if len(vocabulary.clocks) > 1:
+        clocks = " and ".join(f"`{one}`" for one in sorted(vocabulary.clocks))
+        raise fail(
+            Code.KEYS_CONFLICT,
+            f"the units of the policy go by {clocks}: which of them `periods` are of"
+            " is not known",
+            node,
+            help="leave `periods` out: the release is charged for all of time",
+        )
+    every = (FIRST_DAY, LAST_DAY)
+    spans = _spans(node, "`periods`", _period, every)
+    return None if spans == (every,) else spans
+
+
+def _period(node: Node) -> Span:
+    named = isinstance(node, Scalar) and node.kind in (Kind.TEXT, Kind.NUMBER)
+    word = node.text if isinstance(node, Scalar) and named else ""
+    try:
+        days = days_of(word)
+    except ValueError:
+        message = f"the calendar has no {word}"
+        raise fail(Code.OUT_OF_RANGE, message, node) from None
+    if days is None:
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"`periods` must name days, weeks, months …, got {describe(node)}",
+            node,
+            help=f"write it like {FORMS}",
+        )
+    return days
+
+
+# --- any spans ------------------------------------------------------------------------
+
+
+def _spans(
+    node: Node, what: str, read: Callable[[Node], Span], open_ends: Span
+) -> tuple[Span, ...]:
+    """Return one thing, or each of a list: a span that `read` knows, or its ends."""
+
+    def span(item: Node) -> Span:
+        if isinstance(item, Entries):
+            return _from_to(item, what, read, open_ends)
+        return read(item)
+
+    return merged(each(listed(node, what, LISTED_MAX), span))
+
+
+def _from_to(
+    node: Node, what: str, read: Callable[[Node], Span], open_ends: Span
+) -> Span:
+    """Return what lies from one to another; an end that is left out is open."""
+    found = Problems()
+    fields = Fields(node, f"a span of {what}")
+    first, last = fields.take_optional("from"), fields.take_optional("to")
+    low, high = open_ends
+    with found.guard():
+        low = low if first is None else read(first)[0]
+    with found.guard():
+        high = high if last is None else read(last)[1]
+    with found.guard():
+        fields.finish()
+    found.raise_any()
+    if first is None and last is None:
+        raise fail(Code.MISSING_KEY, f"a span of {what} needs `from` or `to`", node)
+    if low > high:
+        raise fail(
+            Code.OUT_OF_RANGE, f"a span of {what} ends before it begins", last or first
+        )
+    return low, high
+
+
+def listed(node: Node, what: str, most: int) -> tuple[Node, ...]:
+    """Return the items of a list, or the one thing that stands in its place.
+
+    Args:
+        node: The list, or the one thing.
+        what: What it is, for messages.
+        most: How many items it has at most.
+
+    Raises:
+        InputError: If it has none, or more.
+    """
+    items = node.items if isinstance(node, Items) else (node,)
+    if not 1 <= len(items) <= most:
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"{what} must have 1 to {most} items, not {len(items)}",
+            node,
+            help="" if items else "leave it out to read everything",
+        )
+    return items
+
+
+def each(nodes: tuple[Node, ...], read: Callable[[Node], T]) -> list[T]:
+    """Return what several nodes say.
+
+    Args:
+        nodes: The nodes.
+        read: Reads one of them.
+
+    Raises:
+        InputError: With the mistakes of all of them.
+    """
+    found = Problems()
+    values: list[T] = []
+    for node in nodes:
+        with found.guard():
+            values.append(read(node))
+    found.raise_any()
+    return values

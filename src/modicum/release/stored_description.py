@@ -1,0 +1,304 @@
+"""What a stored description costs: it is read back, and priced as if asked for anew.
+
+The ledger keeps what was said about a mechanism in one form, that of `Mechanism.plain`.
+Here it goes through the same reader as a new release. Of all that stands there, its
+price depends on a few fields, on the unit calendar of the days that it names, and on
+whether it reads what is true at all times; so equal ones are priced once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from modicum.accounting import Loss
+from modicum.core.canonical import Plain, encode
+from modicum.core.document import Entries, Items, Kind, Node, Scalar
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.rationals import number_spelled
+from modicum.release.header import Inherited
+from modicum.release.mechanism_kinds import KINDS
+from modicum.release.mechanism_parser import parse_mechanism
+from modicum.release.memo import Memory
+from modicum.release.model import Mechanism, Release
+from modicum.release.parts import Part, Span
+from modicum.release.periods import Overlaps, overlaps
+from modicum.release.price import price, price_mechanism
+from modicum.release.sampling import sampling_from_plain
+from modicum.release.unit_losses import STATED
+from modicum.release.units import kinds
+from modicum.release.vocabulary import Vocabulary
+
+#: The fields of a description that its price depends on.
+_PRICED_FROM = (
+    "kind",
+    "parameters",
+    "sensitivity",
+    "contribution_bound",
+    "public_frame",
+    "cost",
+)
+_FIELDS = frozenset({*_PRICED_FROM, "name", "attributes", "labels"})
+#: Another one of these, which stands there only if there is a sample.
+_SAMPLING = "sampling"
+_PART = frozenset({"where", "periods", "groups"})
+#: The measures in which a cost is written down.
+_MEASURES = frozenset({"eps", "delta", "rho", "mu", "rdp", "unlimited"})
+#: How numbers are written down. What stood in a file has fewer than 500 digits; from
+#: Python it may be any fraction whose digits Python prints.
+_NUMBER = re.compile(r"\d{1,4300}/[1-9]\d{0,4299}|\d{1,500}(\.\d{1,500})?", re.ASCII)
+#: So many prices are remembered, of descriptions that are not longer; and of so many
+#: stretches of days how periods lie on each other there.
+_PRICES_MAX = 4096
+_DAYS_MAX = 4096
+_BYTES_MAX = 10_000
+
+_Key: TypeAlias = tuple[bytes, bool, Overlaps | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfamiliar:
+    """A description that says something which this version does not know.
+
+    Attributes:
+        why: What it says, in words.
+    """
+
+    why: str
+
+
+class PriceList:
+    """What mechanisms cost under one vocabulary, from their stored descriptions.
+
+    Args:
+        vocabulary: The units to price for, and the words of the descriptions.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._kinds = kinds(vocabulary.unit_facts)
+        self._timed = bool(vocabulary.clocks)
+        self._known: Memory[_Key, Mapping[str, Loss]] = Memory(_PRICES_MAX)
+        self._days: Memory[tuple[Span, ...], Overlaps | None] = Memory(_DAYS_MAX)
+
+    def losses(
+        self, described: Mapping[str, Plain], attributes: tuple[str, ...], part: Part
+    ) -> Mapping[str, Loss] | Unfamiliar:
+        """Return what a described mechanism costs each unit of the vocabulary.
+
+        Args:
+            described: The description, as it is stored.
+            attributes: The attributes that it reads.
+            part: The part of the data that it reads.
+
+        Returns:
+            The losses; or why they cannot be told, where another version may know.
+
+        Raises:
+            InputError: If it is not in the form of a description, or has no price.
+        """
+        unfamiliar = _unfamiliar(described)
+        if unfamiliar:
+            return Unfamiliar(unfamiliar)
+        static = self._vocabulary.population.static.intersection(attributes)
+        written = encode([described[name] for name in _priced_from(described)])
+        key = written, bool(static), self._within(part)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        mechanism = _read_back(described, sorted(static), self._vocabulary)
+        moved = mechanism.over(Part(periods=part.periods))
+        (priced,) = price(
+            Release("again", {}, {}, (moved,)), self._vocabulary
+        ).mechanisms
+        if len(written) > _BYTES_MAX:
+            return priced.losses
+        return self._known.keep(key, priced.losses)
+
+    def _within(self, part: Part) -> Overlaps | None:
+        """Return all that a price can depend on of the days that are read."""
+        days = part.periods
+        if days is None or not self._timed:
+            return None
+        known = self._days.get(days)
+        if known is not None:
+            return known
+        return self._days.keep(days, overlaps(self._kinds, days))
+
+
+def derivations(
+    described: Mapping[str, Plain],
+    part: Part,
+    losses: Mapping[str, Loss],
+    vocabulary: Vocabulary,
+) -> Mapping[str, str]:
+    """Return how the losses of units follow from those of other units, in words.
+
+    Args:
+        described: The description, as it is stored.
+        part: The part of the data that it reads.
+        losses: Its losses by unit, as they are stored.
+        vocabulary: The units to price for.
+
+    Returns:
+        By unit; without those whose loss is stated, or would be another one today.
+    """
+    attributes = described.get("attributes")
+    if not isinstance(attributes, Sequence):
+        return {}
+    static = vocabulary.population.static.intersection(attributes)
+    try:
+        if _unfamiliar(described):
+            return {}
+        read = _read_back(described, sorted(static), vocabulary)
+        priced = price_mechanism(read.over(Part(periods=part.periods)), vocabulary)
+    except InputError:
+        return {}
+    return {
+        unit: source
+        for unit, source in priced.sources.items()
+        if source not in STATED and priced.losses[unit] == losses.get(unit)
+    }
+
+
+def _unfamiliar(described: Mapping[str, Plain]) -> str:
+    """Return what a description says that this version does not know; "" if nothing.
+
+    Raises:
+        InputError: If it is not in the form of a description.
+    """
+    if not described.keys() >= _FIELDS:
+        raise _malformed("a field is missing")
+    more = described.keys() - _FIELDS - _PART - {_SAMPLING}
+    if more:
+        return f"its field `{min(more)[:60]}` is not known to this version"
+    kind = described["kind"]
+    if not isinstance(kind, str):
+        raise _malformed("`kind` is no text")
+    form = KINDS.get(kind)
+    if form is None:
+        return f"mechanisms of the kind `{kind[:60]}` are not priced by this version"
+    more = _mapping(described["parameters"], "parameters").keys() - form.parameters
+    if more:
+        return f"its parameter `{min(more)[:60]}` is not known to this version"
+    sampling = described.get(_SAMPLING, {})
+    more = _mapping(sampling, "sampling").keys() - {"unit", "rate"}
+    if more:
+        return f"its sampling by `{min(more)[:60]}` is not known to this version"
+    for cost in _mapping(described["cost"], "cost").values():
+        more = _mapping(cost, "a cost").keys() - _MEASURES
+        if more:
+            return f"its cost in `{min(more)[:60]}` is not known to this version"
+    return ""
+
+
+def _priced_from(described: Mapping[str, Plain]) -> tuple[str, ...]:
+    """Return the fields that a price depends on; a sample stands last, if it stands."""
+    return (*_PRICED_FROM, _SAMPLING) if _SAMPLING in described else _PRICED_FROM
+
+
+# --- as it would be asked for ---------------------------------------------------------
+
+
+def _read_back(
+    described: Mapping[str, Plain], attributes: list[str], vocabulary: Vocabulary
+) -> Mechanism:
+    """Return a mechanism with everything that its price depends on, but its part.
+
+    Raises:
+        InputError: If this is not what such a mechanism is described by.
+    """
+    node = _asked(described, attributes)
+    mechanism = parse_mechanism(node, 1, Inherited(), vocabulary)
+    for name in _priced_from(described):  # Nothing was read in another way.
+        if mechanism.plain[name] != described[name]:
+            raise _malformed(f"`{name}` is not in its one form")
+    return mechanism
+
+
+def _asked(described: Mapping[str, Plain], attributes: list[str]) -> Entries:
+    """Return a description as it would stand in a release."""
+    kind = str(described["kind"])
+    norm = KINDS[kind].norm or "l1"  # What has no sensitivity must not give one.
+
+    def in_norm(value: Plain) -> Node:
+        return _entries({norm: value}, norm, _number)
+
+    asked: dict[str, Node] = {
+        "mechanism": _word(kind),
+        "attributes": Items(tuple(map(_word, attributes)), None),
+    }
+    for name, value in _mapping(described["parameters"], "parameters").items():
+        asked[name] = _number(value)
+    for name, read in (
+        ("sensitivity", in_norm),
+        ("contribution_bound", _count),
+        ("cost", _cost),
+    ):
+        if described[name] != {}:
+            asked[name] = _entries(described[name], name, read)
+    framed = described["public_frame"]
+    if not isinstance(framed, bool):
+        raise _malformed("`public_frame` is neither true nor false")
+    if _SAMPLING in described:
+        asked[_SAMPLING] = _sampling(described[_SAMPLING])
+    if framed:
+        asked["public_frame"] = Scalar(Kind.BOOLEAN, "true", quoted=False, mark=None)
+    return Entries(tuple((_word(key), value) for key, value in asked.items()), None)
+
+
+def _sampling(plain: Plain) -> Node:
+    try:
+        found = sampling_from_plain(plain)
+    except ValueError as error:
+        raise _malformed(str(error)) from error
+    rate = Scalar(Kind.NUMBER, number_spelled(found.rate), quoted=False, mark=None)
+    return Entries(((_word("unit"), _word(found.unit)), (_word("rate"), rate)), None)
+
+
+def _cost(plain: Plain) -> Node:
+    def amount(value: Plain) -> Node:
+        return _by_order(value) if isinstance(value, Mapping) else _number(value)
+
+    return _entries(plain, "a cost", amount)
+
+
+def _by_order(plain: Mapping[str, Plain]) -> Node:
+    pairs = ((_number(order), _number(most)) for order, most in plain.items())
+    return Entries(tuple(pairs), None)
+
+
+def _entries(plain: Plain, what: str, read: Callable[[Plain], Node]) -> Node:
+    pairs = _mapping(plain, what).items()
+    return Entries(tuple((_word(key), read(value)) for key, value in pairs), None)
+
+
+def _mapping(plain: Plain, what: str) -> Mapping[str, Plain]:
+    if not isinstance(plain, Mapping):
+        raise _malformed(f"`{what}` is no mapping")
+    return plain
+
+
+def _word(text: str) -> Scalar:
+    return Scalar(Kind.TEXT, text, quoted=True, mark=None)
+
+
+def _number(plain: Plain) -> Scalar:
+    """Return a number as a file can hold it, however many digits are stored."""
+    if not isinstance(plain, str) or not _NUMBER.fullmatch(plain):
+        raise _malformed("a number is not written as one")
+    spelled = number_spelled(Fraction(plain))
+    return Scalar(Kind.NUMBER, spelled, quoted=False, mark=None)
+
+
+def _count(plain: Plain) -> Scalar:
+    if isinstance(plain, bool) or not isinstance(plain, int):
+        raise _malformed("a count is not a whole number")
+    return Scalar(Kind.NUMBER, str(plain), quoted=False, mark=None)
+
+
+def _malformed(why: str) -> InputError:
+    return InputError(Problem(Code.WRONG_TYPE, f"it is no stored description: {why}"))

@@ -1,0 +1,228 @@
+"""What people were asked about, who agreed, and how it ended. A pure fold of events.
+
+It follows a log that is audited as it is told: signatures were checked, and whom an
+entry names as having agreed did agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from modicum.core.yaml_reader import read_document
+from modicum.ledger import RecordedRelease, ReleaseStatus, Standing, State
+from modicum.ledger.decision.approvals import (
+    approved_by,
+    hearings_of_policy,
+    hearings_of_release,
+    is_heard,
+)
+from modicum.ledger.log.events import (
+    ApprovalGiven,
+    Body,
+    PastRecorded,
+    PastRedescribed,
+    PlanCommitted,
+    PolicyActivated,
+    ReleaseReserved,
+    day_of_release,
+)
+from modicum.ledger.log.request_events import (
+    PolicyProposed,
+    ReleaseRequested,
+    RequestWithdrawn,
+)
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.state import ActivePolicy
+from modicum.policy import Policy
+from modicum.policy.parser import parse_policy
+from modicum.reports.log_position import Told
+from modicum.reports.matter import Counted, Matter, Step, Subject, Word
+
+
+@dataclass
+class Matters:
+    """All that people were asked about, up to the head.
+
+    Attributes:
+        every: Each matter, in the order in which the log first tells of it.
+        words: What people said, oldest first.
+    """
+
+    every: list[Matter] = field(default_factory=list)
+    words: list[Word] = field(default_factory=list)
+    _known: dict[tuple[str, str], Matter] = field(default_factory=dict)
+    # Changes of the policy that holds, by digest; its successor has others.
+    _changes: dict[str, Matter] = field(default_factory=dict)
+    _asked: dict[str, tuple[Matter, RecordedRelease, str]] = field(default_factory=dict)
+    # Only what people said and asked for is kept up in it, for hearings to read.
+    _state: State = field(default_factory=State)
+    _policy: Policy | None = None
+
+    def tell(self, told: Told, body: Body) -> None:
+        """Add one event; most are of no concern here.
+
+        Args:
+            told: Where it stands, and who.
+            body: What happened.
+        """
+        match body:
+            case ApprovalGiven(subject="contract" | "data"):
+                pass  # Owners speak under no policy: `EscrowStory` tells of it.
+            case ApprovalGiven():
+                self._hear(told, body)
+            case ReleaseRequested():
+                self._request(told, body)
+            case RequestWithdrawn():
+                matter, _, _ = self._asked.pop(body.release)
+                corrects = body.release in self._state.releases
+                self._state.waiting.withdraw(body, told.actor, corrects=corrects)
+                matter.steps.append(Step("withdrawn", told, body.reason))
+            case PolicyProposed():
+                self._propose(told, body)
+            case PolicyActivated():
+                self._activate(told, body)
+            case ReleaseReserved() | PastRecorded() | PastRedescribed():
+                self._bring_in(told, body)
+            case PlanCommitted():
+                plan = self._known.get(("plan", body.content))
+                if plan is not None and plan.id == body.id:
+                    plan.steps.append(Step("committed", told))
+            case _:
+                pass
+
+    def weigh_waiting(self) -> None:
+        """Say of all that waits where its approvals stand, as of the last event."""
+        policy = self._policy
+        if policy is None:
+            return
+        for matter, release, under in self._asked.values():
+            matter.outdated = under != policy.digest
+            if not matter.outdated:
+                matter.hearings = hearings_of_release(release, policy, self._state)
+        for digest in self._state.waiting.proposals:
+            matter = self._changes[digest]
+            matter.hearings = hearings_of_policy(digest, policy, self._state)
+
+    @property
+    def waiting(self) -> tuple[Matter, ...]:
+        """What waits for people, oldest first."""
+        return tuple(one for one in self.every if one.state in ("pending", "outdated"))
+
+    def _matter(self, subject: Subject, id_: str, content: str) -> Matter:
+        if subject == "policy":
+            known = self._changes.setdefault(content, Matter(subject, id_, content))
+        else:
+            new = Matter(subject, id_, content)
+            known = self._known.setdefault((subject, content), new)
+        if not known.steps and not known.words:
+            self.every.append(known)  # Whoever asks adds a step or a word to it.
+        return known
+
+    def _hear(self, told: Told, body: ApprovalGiven) -> None:
+        said = Agreement(told.actor, body.approves, body.roles, told.seq, body.key)
+        about = (body.subject, body.content)
+        before = self._state.approvals.get(about, ())
+        self._state.approvals[about] = (*before, said)
+        policy = self._policy
+        named = policy is not None and _is_named(said, policy)
+        heard = policy is None or is_heard(said, policy)
+        word = Word(told, body, named, heard)
+        self.words.append(word)
+        self._matter(body.subject, body.id, body.content).words.append(word)
+
+    def _request(self, told: Told, body: ReleaseRequested) -> None:
+        release, waiting = body.release, self._state.waiting
+        waiting.request(body, told.actor, told.at, told.seq)
+        matter = self._matter("release", release.id, release.content)
+        self._end(release.id, matter, told)
+        self._asked[release.id] = (matter, release, body.policy)
+        matter.steps.append(Step("asked", told, body.reason))
+
+    def _propose(self, told: Told, body: PolicyProposed) -> None:
+        self._state.waiting.propose(body, told.actor, told.at, told.seq)
+        matter = self._matter("policy", body.digest, body.digest)
+        matter.name = body.name
+        matter.steps.append(Step("asked", told, body.reason))
+
+    def _activate(self, told: Told, body: PolicyActivated) -> None:
+        matter = self._matter("policy", body.digest, body.digest)
+        matter.name = body.name
+        if self._policy is not None:
+            said = self._state.approvals.get(("policy", body.digest), ())
+            heard = hearings_of_policy(
+                body.digest, self._policy, self._state, told.actor
+            )
+            counted = _counted(approved_by(heard), said, self._policy)
+            matter.counted = tuple(counted)
+        matter.steps.append(Step("activated", told, body.reason))
+        self._close_changes(told)
+        self._state.waiting.policy_changed()
+        self._state.policies.append(
+            ActivePolicy(body.digest, body.name, body.text, told.seq)
+        )
+        node = read_document(body.text.encode("utf-8"), f"policy of entry {told.seq}")
+        self._policy = parse_policy(node, body.text)
+
+    def _close_changes(self, told: Told) -> None:
+        """End what was a change of the policy that held until now."""
+        for matter in self._changes.values():
+            if matter.state == "pending":
+                matter.steps.append(Step("lapsed", told))
+        self._changes.clear()
+
+    def _bring_in(
+        self, told: Told, body: ReleaseReserved | PastRecorded | PastRedescribed
+    ) -> None:
+        release = body.release
+        if isinstance(body, PastRecorded):  # It may be corrected.
+            self._state.releases.bring_in(
+                Standing(
+                    release.id,
+                    release.content,
+                    ReleaseStatus.RECORDED,
+                    "",
+                    told.seq,
+                    day_of_release(body, told.at),
+                )
+            )
+        matter = self._known.get(("release", release.content))
+        self._end(release.id, matter, told)
+        if isinstance(body, PastRedescribed):
+            self._state.releases.redescribe(release.id, release.content)
+            self._state.waiting.corrected(release.id, release.content)
+        else:
+            self._state.waiting.brought_in(release.id)
+        if matter is None:
+            return  # Nobody was asked.
+        if isinstance(body, PastRecorded):
+            matter.steps.append(Step("recorded", told))
+            return
+        said = self._state.approvals.get(("release", release.content), ())
+        if self._policy is not None:
+            matter.counted = tuple(_counted(body.approved_by, said, self._policy))
+        if isinstance(body, PastRedescribed):
+            matter.steps.append(Step("corrected", told, body.reason))
+            return
+        matter.steps.append(Step("reserved", told))
+
+    def _end(self, release: str, by: Matter | None, told: Told) -> None:
+        """End the request for an id; with other contents, something takes its place."""
+        known = self._asked.pop(release, None)
+        if known is not None and known[0] is not by:
+            known[0].steps.append(Step("replaced", told))
+
+
+def _is_named(said: Agreement, policy: Policy) -> bool:
+    """Return whether a policy names the key that signed as one of the speaker's."""
+    return bool(said.key) and said.key in policy.keys.get(said.by, ())
+
+
+def _counted(
+    people: Iterable[str], said: Iterable[Agreement], policy: Policy
+) -> Iterator[Counted]:
+    """Yield by which word each of some people agreed: the last that is heard."""
+    last = {one.by: one for one in said if is_heard(one, policy)}
+    for person in people:
+        word = last[person]
+        yield Counted(person, word.seq, word.key, _is_named(word, policy))

@@ -1,0 +1,186 @@
+"""Who agreed: what people were asked about, what they said, and what still waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from modicum.api.local.governance.governance import hearing_text
+from modicum.core.text import shortened
+from modicum.reports import limitations
+from modicum.reports.markup import Child, Markup, element, table
+from modicum.reports.matter import Counted, Matter, Step, Word
+from modicum.reports.statement import Statement
+from modicum.reports.text import NOTHING, SHOWN, left_out, newest, when
+
+#: A cell names so many people or words.
+_NAMED = 10
+#: So much of a key is shown beside each word; a table of its own has all of it.
+_KEY_SHOWN = 12
+
+_COLUMNS = ("About", "Asked for by", "Why", "Said", "How it was decided", "Counted")
+
+
+def who_agreed(statement: Statement) -> Iterator[Markup]:
+    """Yield who agreed to what, with which key, and what still waits.
+
+    Args:
+        statement: What it says.
+    """
+    matters = statement.story.matters
+    yield element("p", _counts(matters.words))
+    yield element("p", limitations.WORDS, class_="soft")
+    yield from _waiting(matters.waiting)
+    changes = [one for one in matters.every if one.subject == "policy"]
+    others = [one for one in matters.every if one.subject != "policy"]
+    yield from _matters("Every change of the policy, the newest first", changes)
+    if others:
+        yield from _matters("What people were asked to release, newest first", others)
+    if matters.words:
+        yield from _words(matters.words)
+        yield from _keys(matters.words)
+
+
+def _counts(words: Sequence[Word]) -> str:
+    if not words:
+        return "Nobody agreed to anything, or refused."
+    signed = [one for one in words if one.body.key]
+    named = sum(one.key_named for one in signed)
+    times = "once" if len(words) == 1 else f"{len(words)} times"
+    holds = ", and every signature holds" if signed else ""
+    return (
+        f"Somebody agreed or refused {times}. Signed: {len(signed)}{holds}; by a key"
+        f" that the policy of the day names for whoever spoke: {named}."
+    )
+
+
+def _waiting(waiting: Sequence[Matter]) -> Iterator[Markup]:
+    if not waiting:
+        yield element("p", "Nothing waits for anybody to agree.")
+        return
+    yield table(
+        "What still waits, the newest first",
+        ("About", "Asked for by", "Why", "Where its approvals stand"),
+        [(*_asked(one), _needs(one)) for one in newest(waiting)],
+    )
+    yield from left_out(len(waiting))
+
+
+def _needs(matter: Matter) -> str:
+    if matter.outdated:
+        return "it was asked for under an earlier policy, and must be asked for again"
+    return "; ".join(map(hearing_text, matter.hearings)) or "nobody must agree"
+
+
+def _matters(caption: str, matters: Sequence[Matter]) -> Iterator[Markup]:
+    yield table(
+        caption,
+        _COLUMNS,
+        [
+            (*_asked(one), _said(one.words), _stands(one), _counted(one.counted))
+            for one in newest(matters)
+        ],
+    )
+    yield from left_out(len(matters))
+
+
+def _asked(matter: Matter) -> tuple[str, str, str]:
+    """Return what a matter is, who asked for it last, and why."""
+    asked = [one for one in matter.steps if one.what == "asked"]
+    if not asked:
+        return _about(matter), "nobody", ""
+    times = f", the last of {len(asked)} times" if len(asked) > 1 else ""
+    return _about(matter), f"{_by(asked[-1])}{times}", asked[-1].reason
+
+
+def _about(matter: Matter) -> str:
+    if matter.subject != "policy":
+        return f"{matter.subject} {matter.id}"
+    digest = matter.id[:_KEY_SHOWN]
+    return f"policy {matter.name} ({digest})" if matter.name else f"policy {digest}"
+
+
+def _by(step: Step) -> str:
+    return f"{step.told.actor}, {when(step.told)}"
+
+
+def _said(words: Sequence[Word]) -> str:
+    """Return the last words about something, oldest first."""
+    more = len(words) - _NAMED
+    said = [f"{more} earlier"] if more > 0 else []
+    said += [
+        f"{one.told.actor} {_verb(one)} (entry {one.told.seq}"
+        f"{', signed' if one.body.key else ''})"
+        for one in words[-_NAMED:]
+    ]
+    return "; ".join(said) or NOTHING
+
+
+def _verb(word: Word) -> str:
+    return "agrees" if word.body.approves else "refuses"
+
+
+def _stands(matter: Matter) -> str:
+    if matter.state in ("pending", "outdated", "not asked"):
+        return matter.state
+    last = matter.steps[-1]
+    reason = f": {last.reason}" if last.reason else ""
+    return f"{last.what} by {_by(last)}{reason}"
+
+
+def _counted(people: Sequence[Counted]) -> str:
+    said = [
+        f"{one.by} (entry {one.seq}, {_key_words(one.key, named=one.key_named)})"
+        for one in people[:_NAMED]
+    ]
+    if len(people) > _NAMED:
+        said.append(f"{len(people) - _NAMED} more")
+    return "; ".join(said) or NOTHING
+
+
+def _key_words(key: str, *, named: bool) -> str:
+    if not key:
+        return "not signed"
+    whose = "a key of theirs" if named else "not a key that the policy names as theirs"
+    return f"signed by {key[:_KEY_SHOWN]}, {whose}"
+
+
+def _words(words: Sequence[Word]) -> Iterator[Markup]:
+    yield table(
+        "Every word, the newest first, with the policy of the day",
+        ("About", "Who", "As", "Says", "When", "Reason", "Signature"),
+        [_word_cells(one) for one in newest(words)],
+    )
+    yield from left_out(len(words))
+
+
+def _word_cells(word: Word) -> Sequence[Child]:
+    body = word.body
+    unheard = "" if word.heard else "; it does not count"
+    return (
+        f"{body.subject} {body.id}",
+        word.told.actor,
+        ", ".join(body.roles) or NOTHING,
+        _verb(word),
+        when(word.told),
+        body.reason,
+        f"{_key_words(body.key, named=word.key_named)}{unheard}",
+    )
+
+
+def _keys(words: Sequence[Word]) -> Iterator[Markup]:
+    """Yield the keys that signed, in full: a short form could be met on purpose."""
+    people: dict[str, dict[str, None]] = {}
+    for one in words:
+        if one.body.key:
+            people.setdefault(one.body.key, {})[one.told.actor] = None
+    if not people:
+        return
+    yield table(
+        "Every key that signed, to compare with those that people give you",
+        ("Key", "Signed as"),
+        [
+            (element("code", key), shortened(list(names), _NAMED))
+            for key, names in list(people.items())[:SHOWN]
+        ],
+    )
+    yield from left_out(len(people))

@@ -1,0 +1,172 @@
+"""Figures in one style, and their files: the same figure gives the same bytes.
+
+Matplotlib is an extra, and it is loaded when something is drawn, not before. Settings
+of the machine it runs on do not matter: every figure begins with the library's own.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from modicum.core.errors import Code, InputError, Problem, UsageError
+from modicum.core.extras import not_installed
+from modicum.system.new_files import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Colors that people tell apart whatever they see (Okabe & Ito 2008), dark ones first.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+#: What is there for comparison.
+GRAY = "#666666"
+
+#: A picture has so many inches of width.
+_WIDTH = 7.6
+
+#: What each kind of file says about itself; no date, so that the bytes do not change.
+_METADATA: Mapping[str, Mapping[str, str | None]] = MappingProxyType(
+    {
+        ".svg": MappingProxyType({"Date": None, "Creator": "modicum"}),
+        ".png": MappingProxyType({"Software": "modicum"}),
+    }
+)
+
+_STYLE: Mapping[str, Any] = MappingProxyType(
+    {
+        "axes.axisbelow": True,
+        "axes.grid": True,
+        "axes.labelcolor": "#222222",
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlelocation": "left",
+        "axes.titlesize": 11,
+        "figure.facecolor": "white",
+        "font.family": ["DejaVu Sans", "sans-serif"],
+        "font.size": 10,
+        "grid.color": "#dddddd",
+        "legend.frameon": False,
+        "lines.linewidth": 2,
+        "savefig.dpi": 150,
+        "svg.fonttype": "none",  # Text stays text: to be searched, and read aloud.
+        "svg.hashsalt": "modicum",
+        "text.parse_math": False,  # A dollar in a name is a dollar.
+        "text.color": "#222222",
+    }
+)
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw, or save, in the one style of all figures.
+
+    Raises:
+        InputError: If matplotlib is not installed.
+    """
+    try:
+        from matplotlib import style
+    except ImportError as error:
+        what = "matplotlib, which plots need,"
+        raise InputError(not_installed(what, "modicum[plots]")) from error
+    with style.context(dict(_STYLE), after_reset=True):
+        yield
+
+
+def panels(*heights: float) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure of panels, one below the other; only inside `styled`.
+
+    Args:
+        heights: The height of each panel in inches.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, sum(heights)), layout="constrained")
+    grid = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)
+    return figure, list(grid[:, 0])
+
+
+def label(axes: Axes, title: str, across: str, up: str) -> None:
+    """Write what a panel shows, and in which units."""
+    axes.set_title(title)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+
+
+def count_across(axes: Axes) -> None:
+    """Number what goes across, such as rounds, in whole steps."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def thousands(axes: Axes) -> None:
+    """Write the numbers that go up with commas, such as 600,000."""
+    from matplotlib.ticker import StrMethodFormatter
+
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+
+
+def legend(axes: Axes) -> None:
+    """Put the legend beside a panel, where it hides nothing."""
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small")
+
+
+def check_path(path: str | Path) -> None:
+    """Refuse a file whose name does not say which picture it is.
+
+    Raises:
+        UsageError: If the name ends in neither .svg nor .png.
+    """
+    if Path(path).suffix.lower() not in _METADATA:
+        raise UsageError(
+            Problem(
+                Code.UNKNOWN_CHOICE,
+                f"cannot draw {path}: its name says no kind of picture",
+                help="use a name that ends in .svg or .png",
+            )
+        )
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write a figure as SVG or PNG, as the name of the file says.
+
+    Args:
+        figure: The figure.
+        path: Where to; an older picture is replaced as a whole.
+
+    Raises:
+        UsageError: If the name ends in neither .svg nor .png, or the file cannot be
+            written.
+        InputError: If matplotlib is not installed.
+    """
+    check_path(path)
+    write_whole(path, [drawn(figure, Path(path).suffix.lower())])
+
+
+def drawn(figure: Figure, kind: str) -> bytes:
+    """Return the file of a figure: for the same figure the same bytes.
+
+    Args:
+        figure: The figure. If it has a label, that is told to who cannot see it.
+        kind: `.svg` or `.png`.
+
+    Raises:
+        InputError: If matplotlib is not installed.
+    """
+    contents = io.BytesIO()
+    words = str(figure.get_label())
+    told = {"Title": words} if words else {}
+    with styled(), warnings.catch_warnings():
+        # What the font lacks is an empty box in PNG; a reader's fonts may have it.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        figure.savefig(contents, format=kind[1:], metadata={**_METADATA[kind], **told})
+    found = contents.getvalue()
+    if kind == ".svg" and words:  # Only a graphic that is one image is read by title.
+        return found.replace(b"<svg ", b'<svg role="img" ', 1)
+    return found

@@ -1,0 +1,246 @@
+"""The escrow in a statement: whose data, which contracts, what ran, what went out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from modicum.reports import limitations
+from modicum.reports.escrow_bits import in_bits
+from modicum.reports.escrow_timeline import EscrowStory
+from modicum.reports.flows import DataTold, FlowTold, OwnerWord, RunTold
+from modicum.reports.markup import Child, Markup, element, table
+from modicum.reports.text import NOTHING, SHOWN, few, left_out, minute, newest, when
+
+#: So much of a digest is shown; the JSON form has all of it.
+_DIGEST_SHOWN = 12
+
+
+def escrowed(escrow: EscrowStory) -> Iterator[Markup]:
+    """Yield whose data lies in an escrow, and what flowed from it.
+
+    Args:
+        escrow: The escrow.
+    """
+    if not escrow.data:
+        yield element("p", "No data lies in an escrow of this ledger.")
+        return
+    flows = list(escrow.flows.values())
+    yield element("p", limitations.CONTRACTS)
+    yield from in_bits(escrow)
+    yield from _without_end(escrow)
+    yield from _data(list(escrow.data.values()))
+    yield from _let_go(flows)
+    yield from _contracts(flows)
+    yield from _runs(flows)
+    yield from _words(flows)
+    yield from _keys(list(escrow.data.values()))
+
+
+def _without_end(escrow: EscrowStory) -> Iterator[Markup]:
+    found = escrow.without_end
+    if not found:
+        return
+    yield table(
+        "What began and of which no end is told: it may run, or its machine stopped",
+        ("Contract", "Flow", "Run", "Began", "By"),
+        [
+            (
+                flow.contract.id,
+                flow.contract.flow,
+                element("span", f"run {run.number}, no end", class_="near"),
+                when(run.begun),
+                run.begun.actor,
+            )
+            for flow, run in newest(found)
+        ],
+    )
+    yield from left_out(len(found))
+
+
+# --- data sets ---------------------------------------------------------------
+
+
+def _data(data: Sequence[DataTold]) -> Iterator[Markup]:
+    yield table(
+        "Every data set, the newest first",
+        ("Data set", "Owners", "Must agree", "Open contracts", "Bits", "Versions"),
+        [
+            (
+                one.id,
+                few(list(one.ownership.owners)),
+                f"{one.ownership.quorum} of {len(one.ownership.owners)}",
+                f"{one.contracts_max} for one analyst",
+                f"{one.bits_max} for one person",
+                few(_versions(one)),
+            )
+            for one in newest(data)
+        ],
+    )
+    yield from left_out(len(data))
+
+
+def _versions(data: DataTold) -> list[str]:
+    return [
+        f"{one.number} ({one.media}) by {one.registered.actor}, {when(one.registered)}"
+        + (
+            f", shredded by {one.shredded.actor}, {when(one.shredded)}: {one.reason}"
+            if one.shredded
+            else ""
+        )
+        for one in data.versions
+    ]
+
+
+# --- flows -------------------------------------------------------------------
+
+
+def _let_go(flows: Sequence[FlowTold]) -> Iterator[Markup]:
+    out = [(flow, one) for flow in flows for one in flow.let_go]
+    out.sort(key=lambda pair: pair[1].told.seq)
+    if not out:
+        yield element("p", "Nothing was let go.")
+        return
+    yield table(
+        "Everything that was let go, the newest first",
+        ("Contract", "What", "To", "When", "By", "Agreed"),
+        [
+            (
+                flow.contract.id,
+                _what(flow),
+                one.to,
+                when(one.told),
+                one.told.actor,
+                few(one.agreed),
+            )
+            for flow, one in newest(out)
+        ],
+    )
+    yield from left_out(len(out))
+
+
+def _what(flow: FlowTold) -> Child:
+    if not flow.bits:
+        return flow.contract.flow
+    words = f"{flow.contract.flow}, {flow.bits} bits outside differential privacy"
+    return element("span", words, class_="over")
+
+
+def _contracts(flows: Sequence[FlowTold]) -> Iterator[Markup]:
+    yield table(
+        "Every contract, the newest first",
+        ("Contract", "Flow", "Asked for by", "For", "Data", "Why", "State", "Digest"),
+        [_contract_cells(one) for one in newest(flows)],
+    )
+    yield from left_out(len(flows))
+
+
+def _contract_cells(flow: FlowTold) -> Sequence[Child]:
+    one = flow.contract
+    to = f", to {few(one.recipients)}" if one.recipients else ""
+    data = [f"{of.id} {of.number}" for of in one.data.values()]
+    return (
+        one.id,
+        one.flow,
+        f"{flow.asked.actor}, {when(flow.asked)}",
+        f"{one.analyst}{to}",
+        few(sorted(set(data))),
+        flow.reason or NOTHING,
+        _state(flow),
+        element("code", one.digest[:_DIGEST_SHOWN]),
+    )
+
+
+def _state(flow: FlowTold) -> str:
+    match flow.state:
+        case "waiting":
+            return f"waiting: {flow.consents.lacking}"
+        case "ended":
+            return f"ended {minute(flow.contract.expires_at)}"
+        case "withdrawn" if flow.withdrawn:
+            by = flow.withdrawn
+            return f"withdrawn by {by.actor}, {when(by)}"
+        case state:
+            return state
+
+
+def _runs(flows: Sequence[FlowTold]) -> Iterator[Markup]:
+    runs = [(flow, run) for flow in flows for run in flow.runs]
+    runs.sort(key=lambda pair: pair[1].begun.seq)
+    if not runs:
+        yield element("p", "Nothing ran.")
+        return
+    yield table(
+        "Everything that ran, the newest first",
+        ("Contract", "Run", "Began", "By", "Agreed", "How it ended", "Results"),
+        [_run_cells(flow, run) for flow, run in newest(runs)],
+    )
+    yield from left_out(len(runs))
+
+
+def _run_cells(flow: FlowTold, run: RunTold) -> Sequence[Child]:
+    results = [
+        f"{name} {sealed[:_DIGEST_SHOWN]}" for name, sealed in run.results.items()
+    ]
+    ended = f", {when(run.ended)}" if run.ended else ""
+    return (
+        flow.contract.id,
+        f"{flow.contract.flow}, run {run.number}",
+        when(run.begun),
+        run.begun.actor,
+        few(run.agreed),
+        f"{run.how}{ended}",
+        few(results),
+    )
+
+
+# --- what owners said --------------------------------------------------------
+
+
+def _words(flows: Sequence[FlowTold]) -> Iterator[Markup]:
+    words = [(flow, word) for flow in flows for word in flow.words]
+    words.sort(key=lambda pair: pair[1].told.seq)
+    if not words:
+        yield element("p", "No owner agreed to a contract, or refused one.")
+        return
+    yield table(
+        "Every word of an owner, the newest first",
+        ("Contract", "Owner", "Says", "When", "Reason", "Signature"),
+        [
+            (
+                flow.contract.id,
+                word.told.actor,
+                "agrees" if word.body.approves else "refuses",
+                when(word.told),
+                word.body.reason or NOTHING,
+                _signature(word),
+            )
+            for flow, word in newest(words)
+        ],
+    )
+    yield from left_out(len(words))
+
+
+def _signature(word: OwnerWord) -> str:
+    unheard = "" if word.heard else "; it does not count"
+    if not word.body.key:
+        return f"not signed{unheard}"
+    whose = "a key of theirs" if word.key_named else "a key that no data set names"
+    return f"signed by {word.body.key[:_DIGEST_SHOWN]}, {whose}{unheard}"
+
+
+def _keys(data: Sequence[DataTold]) -> Iterator[Markup]:
+    """Yield the keys of owners, in full: a short form could be met on purpose."""
+    keys = [
+        (owner, one.id, key)
+        for one in data
+        for owner, known in one.ownership.owners.items()
+        for key in known
+    ]
+    if not keys:
+        return
+    yield table(
+        "Every key of an owner, to compare with those that people give you",
+        ("Owner", "Data set", "Key"),
+        [(owner, of, element("code", key)) for owner, of, key in keys[:SHOWN]],
+    )
+    yield from left_out(len(keys))

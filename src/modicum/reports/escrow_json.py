@@ -1,0 +1,154 @@
+"""Data sets and flows of data, as plain JSON."""
+
+from __future__ import annotations
+
+from modicum.api.local.views.contracts import consents_view, version_view
+from modicum.api.schema.shape import plain
+from modicum.ledger.log.contracts import (
+    Contract,
+    QueryTerms,
+    RawSignalTerms,
+    TaskTerms,
+)
+from modicum.reports.escrow_timeline import EscrowStory
+from modicum.reports.flows import (
+    Bits,
+    DataTold,
+    FlowTold,
+    OwnerWord,
+    RunTold,
+    VersionTold,
+)
+from modicum.reports.log_position import Told
+
+
+def escrow_to_dict(escrow: EscrowStory) -> dict[str, object]:
+    """Return all of an escrow. What is asked and run is told by digest.
+
+    Args:
+        escrow: The escrow.
+    """
+    return {
+        "data_sets": [_data(one) for one in escrow.data.values()],
+        "contracts": [_flow(one) for one in escrow.flows.values()],
+        "not_private": [_raw(one) for one in escrow.raw],
+        "bits": [_bits(one) for one in escrow.bits],
+        "without_end": [
+            {"contract": flow.contract.id, "run": run.number, **run.begun.to_dict()}
+            for flow, run in escrow.without_end
+        ],
+    }
+
+
+def _data(one: DataTold) -> dict[str, object]:
+    return {
+        "data": one.id,
+        "owners": {who: list(keys) for who, keys in one.ownership.owners.items()},
+        "quorum": one.ownership.quorum,
+        "contracts": one.contracts_max,
+        "bits": one.bits_max,
+        "versions": [_version(version) for version in one.versions],
+    }
+
+
+def _version(one: VersionTold) -> dict[str, object]:
+    return {
+        "version": one.number,
+        **one.registered.to_dict(),
+        "media": one.media,
+        "sealed": one.sealed,
+        "shredded": _maybe(one.shredded),
+        "reason": one.reason,
+    }
+
+
+def _maybe(told: Told | None) -> dict[str, object] | None:
+    return None if told is None else told.to_dict()
+
+
+def _flow(flow: FlowTold) -> dict[str, object]:
+    one = flow.contract
+    return {
+        "contract": one.id,
+        "digest": one.digest,
+        "flow": one.flow,
+        "state": flow.state,
+        **flow.asked.to_dict(),
+        "analyst": one.analyst,
+        "recipients": list(one.recipients),
+        "reason": flow.reason,
+        "data": {table: plain(version_view(of)) for table, of in one.data.items()},
+        "parent": one.parent or None,
+        "expires_at": one.expires_at,
+        "uses": one.uses,
+        **_terms(one),
+        "bits": flow.bits or None,
+        "words": [_word(word) for word in flow.words],
+        "consent": plain(consents_view(flow.consents)),
+        "runs": [_run(run) for run in flow.runs],
+        "let_go": [
+            {**out.told.to_dict(), "to": out.to, "agreed": list(out.agreed)}
+            for out in flow.let_go
+        ],
+        "withdrawn": _maybe(flow.withdrawn),
+    }
+
+
+def _terms(contract: Contract) -> dict[str, object]:
+    """Return what flows, without queries and programs, which are not for everybody."""
+    terms = contract.terms
+    charges = terms.charges if isinstance(terms, QueryTerms | TaskTerms) else ()
+    return {
+        "result": None if isinstance(terms, QueryTerms | TaskTerms) else terms.result,
+        "bins": terms.bins if isinstance(terms, RawSignalTerms) else None,
+        "tier": terms.tier if isinstance(terms, TaskTerms) else None,
+        "charges": [
+            {"release": one.release, "content": one.content} for one in charges
+        ],
+    }
+
+
+def _word(word: OwnerWord) -> dict[str, object]:
+    return {
+        **word.told.to_dict(),
+        "approves": word.body.approves,
+        "reason": word.body.reason,
+        "key": word.body.key or None,
+        "key_named": word.key_named,
+        "heard": word.heard,
+    }
+
+
+def _run(run: RunTold) -> dict[str, object]:
+    return {
+        "run": run.number,
+        **run.begun.to_dict(),
+        "agreed": list(run.agreed),
+        "how": run.how,
+        "ended": _maybe(run.ended),
+        "results": dict(sorted(run.results.items())),
+    }
+
+
+def _raw(flow: FlowTold) -> dict[str, object]:
+    one = flow.contract
+    return {
+        "contract": one.id,
+        "digest": one.digest,
+        "analyst": one.analyst,
+        "data_sets": list(one.data_sets),
+        "bits": flow.bits,
+        "disclosed": _maybe(flow.disclosed),
+        "let_go": [{**out.told.to_dict(), "to": out.to} for out in flow.let_go],
+    }
+
+
+def _bits(one: Bits) -> dict[str, object]:
+    return {
+        "person": one.person,
+        "data": one.data,
+        "told": one.told,
+        "may_follow": one.may_follow,
+        "allowed": one.allowed,
+        "contracts": list(one.contracts),
+    }

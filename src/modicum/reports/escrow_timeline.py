@@ -1,0 +1,222 @@
+"""What happened in an escrow, told once more for a reader. A pure fold of events.
+
+It follows a log that is audited as it is told: nothing began and nothing went out that
+no contract permits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from modicum.ledger.log.contracts import Contract
+from modicum.ledger.log.escrow_events import (
+    ContractProposed,
+    ContractWithdrawn,
+    DataRegistered,
+    DataShredded,
+    FlowBegun,
+    FlowFailed,
+    FlowReleased,
+    FlowWithheld,
+)
+from modicum.ledger.log.events import ApprovalGiven, Body, DisclosureRecorded
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.consent import Consents, Ownership, consents
+from modicum.ledger.state.flow import disclosure_of, proposer_out
+from modicum.reports.flows import (
+    Bits,
+    DataTold,
+    FlowState,
+    FlowTold,
+    LetGo,
+    OwnerWord,
+    RunTold,
+    VersionTold,
+)
+from modicum.reports.log_position import Told
+
+
+@dataclass
+class EscrowStory:
+    """All of an escrow, up to the head.
+
+    Attributes:
+        data: The data sets by id, oldest first.
+        flows: The contracts by digest, oldest first.
+    """
+
+    data: dict[str, DataTold] = field(default_factory=dict)
+    flows: dict[str, FlowTold] = field(default_factory=dict)
+    _disclosures: dict[str, Told] = field(default_factory=dict)
+
+    def tell(self, told: Told, body: Body) -> None:
+        """Add one event; most are of no concern here.
+
+        Args:
+            told: Where it stands, and who.
+            body: What happened.
+        """
+        match body:
+            case DataRegistered():
+                self._register(told, body)
+            case DataShredded():
+                version = _version(self.data[body.id], body.version)
+                version.shredded, version.reason = told, body.reason
+            case ContractProposed(contract):
+                stand = self._consents(contract, told, ())
+                flow = FlowTold(contract, told, body.reason, stand)
+                self.flows[contract.digest] = flow
+            case ContractWithdrawn():
+                self.flows[body.contract].withdrawn = told
+            case ApprovalGiven(subject="contract"):
+                self._hear(told, body)
+            case FlowBegun():
+                flow = self.flows[body.contract]
+                flow.runs.append(RunTold(body.run, told, _agreed(flow.consents)))
+            case FlowWithheld() | FlowFailed():
+                self._end(told, body)
+            case FlowReleased():
+                flow = self.flows[body.contract]
+                flow.let_go.append(LetGo(told, body.to, _agreed(flow.consents)))
+            case DisclosureRecorded():
+                self._disclosures.setdefault(body.id, told)
+            case _:
+                pass
+
+    def stand_at(self, at: str) -> None:
+        """Say of every contract where it stands at a time.
+
+        Args:
+            at: The time of the last event.
+        """
+        for digest, flow in self.flows.items():
+            flow.state = self._state(flow, at)
+            if flow.bits:
+                flow.disclosed = self._disclosures.get(disclosure_of(digest))
+
+    @property
+    def without_end(self) -> tuple[tuple[FlowTold, RunTold], ...]:
+        """What began, and of which the log tells no end, oldest first."""
+        return tuple(
+            (flow, run)
+            for flow in self.flows.values()
+            for run in flow.runs
+            if run.how == "no end"
+        )
+
+    @property
+    def raw(self) -> tuple[FlowTold, ...]:
+        """What went out, or was told to go out, outside differential privacy."""
+        return tuple(
+            one
+            for one in self.flows.values()
+            if one.bits and (one.let_go or one.disclosed)
+        )
+
+    @property
+    def bits(self) -> tuple[Bits, ...]:
+        """What each person was told of each data set, as owners count it."""
+        return tuple(one for data in self.data.values() for one in self._bits_of(data))
+
+    # --- as it happens ---
+
+    def _register(self, told: Told, body: DataRegistered) -> None:
+        owned = Ownership(dict(body.owners), body.quorum)
+        new = DataTold(body.id, owned, body.contracts_max, body.bits_max)
+        known = self.data.setdefault(body.id, new)
+        version = VersionTold(body.version, told, body.sealed, body.media)
+        known.versions.append(version)
+
+    def _hear(self, told: Told, body: ApprovalGiven) -> None:
+        flow = self.flows[body.content]
+        own = [
+            self.data[name].ownership.owners[told.actor]
+            for name in flow.contract.data_sets
+            if self.data[name].ownership.is_owner(told.actor)
+        ]
+        named = bool(body.key) and any(body.key in keys for keys in own)
+        free = any(not keys for keys in own)
+        heard = not body.approves or named or free
+        flow.words.append(OwnerWord(told, body, named, heard))
+        flow.consents = self._consents(flow.contract, flow.asked, flow.words)
+
+    def _consents(
+        self, contract: Contract, asked: Told, words: Sequence[OwnerWord]
+    ) -> Consents:
+        said = [
+            Agreement(
+                one.told.actor,
+                one.body.approves,
+                one.body.roles,
+                one.told.seq,
+                one.body.key,
+            )
+            for one in words
+        ]
+        owned = {one: self.data[one].ownership for one in contract.data_sets}
+        out = proposer_out(asked.actor, asked.version)
+        return consents(contract, owned, said, out)
+
+    def _end(self, told: Told, body: FlowWithheld | FlowFailed) -> None:
+        runs = self.flows[body.contract].runs
+        run = next(one for one in runs if one.number == body.run)
+        run.ended, run.how = told, "failed"
+        if isinstance(body, FlowWithheld):
+            run.how, run.results = "withheld", dict(body.results)
+
+    # --- at the head ---
+
+    def _state(self, flow: FlowTold, at: str) -> FlowState:
+        contract = flow.contract
+        ended = at >= contract.expires_at
+        used = len(flow.runs) + len(flow.let_go) >= contract.uses
+        found: dict[FlowState, bool] = {
+            "withheld": any(one.results for one in flow.runs),
+            "running": any(one.how == "no end" for one in flow.runs),
+            "let go": bool(flow.let_go),
+            "withdrawn": flow.withdrawn is not None,
+            "ended": ended,
+            "shredded": any(
+                _version(self.data[one.id], one.number).shredded
+                for one in contract.data.values()
+            ),
+            "used up": used,
+            "waiting": bool(flow.consents.lacking),
+        }
+        return next((name for name, holds in found.items() if holds), "permitted")
+
+    def _bits_of(self, data: DataTold) -> Iterator[Bits]:
+        here = [
+            one
+            for one in self.flows.values()
+            if one.bits and data.id in one.contract.data_sets
+        ]
+        people: dict[str, str] = {}
+        for flow in here:
+            people = {**flow.people, **people}
+        for meant, person in people.items():
+            theirs = [one for one in here if meant in one.people]
+            told = [one for one in theirs if one.let_go]
+            follow = [one for one in theirs if not one.let_go and _is_open(one)]
+            if told or follow:
+                yield Bits(
+                    person,
+                    data.id,
+                    sum(one.bits for one in told),
+                    sum(one.bits for one in follow),
+                    data.bits_max,
+                    tuple(one.contract.id for one in told),
+                )
+
+
+def _is_open(flow: FlowTold) -> bool:
+    return flow.withdrawn is None and flow.state != "ended"
+
+
+def _version(data: DataTold, number: int) -> VersionTold:
+    return next(one for one in data.versions if one.number == number)
+
+
+def _agreed(found: Consents) -> tuple[str, ...]:
+    return tuple(sorted({name for one in found.by_data for name in one.agreed}))

@@ -1,0 +1,113 @@
+"""Statements and registry records, read from a ledger or from a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from modicum.api.local import Workspace
+from modicum.api.ports.storage import EventStore
+from modicum.ledger import Record, RuleLoss
+from modicum.ledger.proof.claims import Signed
+from modicum.reports.statement import Statement, statement_of
+from modicum.reports.timeline import Story
+from modicum.storage.proofs.bundles import bundle_store, open_bundle
+from modicum.storage.proofs.ledger_log import open_log, stored_checkpoints
+from modicum.storage.proofs.verification import Trust, verify_log
+from modicum.storage.read_only import up_to
+from modicum.system.clock import FixedClock
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A log to report on.
+
+    Attributes:
+        name: What people call it.
+        records: All its records, for one reading.
+        carried: What is signed about it beside it, and where that stands.
+        store: The same log, to be asked once it was checked.
+    """
+
+    name: str
+    records: Iterable[Record]
+    carried: tuple[tuple[Signed, str], ...]
+    store: EventStore
+
+
+@contextmanager
+def opened_bundle(path: str | Path) -> Iterator[Source]:
+    """Open a bundle to report on it.
+
+    Args:
+        path: The bundle.
+    """
+    with open_bundle(path) as bundle:
+        carried = tuple((one, "the bundle") for one in bundle.checkpoints)
+        yield Source(str(path), bundle.records(), carried, bundle_store(path))
+
+
+@contextmanager
+def opened_ledger(ledger: str | Path) -> Iterator[Source]:
+    """Open a ledger to report on it.
+
+    Args:
+        ledger: Its path or URL.
+    """
+    store = open_log(ledger)
+    carried = tuple((one, "the ledger") for one in stored_checkpoints(store))
+    try:
+        yield Source(store.name, store.read(0), carried, store)
+    finally:
+        store.close()
+
+
+def report_on(
+    source: Source, trust: Trust, on_entry: Callable[[int], None] | None = None
+) -> Statement:
+    """Return the statement about a log, after checking all of it.
+
+    Where its rules stand is told as of its last entry, not of the time of day, so
+    that one log has one statement.
+
+    Args:
+        source: The log.
+        trust: What the reader brings along.
+        on_entry: Called with the number of each entry that was checked.
+
+    Raises:
+        VerificationError: At the first contradiction; or if rules show less than was
+            released, as their unit was redefined under its name.
+    """
+    story = Story()
+    verified = verify_log(
+        story.passing(source.records),
+        source.carried,
+        trust,
+        on_entry=on_entry,
+        again=lambda: source.store.read(0),
+    )
+    verified.report.refuse_understated()
+    story.matters.weigh_waiting()
+    at = story.last.at if story.last else ""
+    story.escrow.stand_at(at)
+    clock = FixedClock(at)
+    store = up_to(source.store, verified.report.entries)
+    workspace = Workspace(store, clock, actor="auditor")
+    policy = workspace.policy()
+    accepted = list(_accepted(source, story))
+    standings = workspace.standings()
+    return statement_of(source.name, verified, story, policy, standings, accepted)
+
+
+def _accepted(source: Source, story: Story) -> Iterator[RuleLoss]:
+    """Yield where the rules stood that were accepted, when that was written."""
+    if not story.policies or not story.policies[-1][1].accepted:
+        return  # Mostly so: then the log is not read once more.
+    told, policy = story.policies[-1]
+    store = up_to(source.store, told.seq)
+    for loss in Workspace(store, FixedClock(told.at), actor="auditor").standings():
+        if loss.rule.id in policy.accepted:
+            yield loss

@@ -1,0 +1,305 @@
+"""The contents of a statement: what was checked, what happened, where rules stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from modicum.accounting.budgets import budget_text
+from modicum.api.local.explanation.denial_text import amount_text, ordered
+from modicum.core.rationals import brief
+from modicum.ledger import RecordedRelease, RuleLoss
+from modicum.ledger.decision.amounts import amounts, filled
+from modicum.policy import CompiledPolicy
+from modicum.release.parts import part_to_plain
+from modicum.reports.escrow_json import escrow_to_dict
+from modicum.reports.matter_forms import matter_to_dict, word_to_dict
+from modicum.reports.timeline import Story
+from modicum.storage.proofs.verification import Verified
+
+#: From this share of its limit on, a rule is shown as near.
+NEAR = Fraction(4, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """By how much a rule was over its limit when that was accepted.
+
+    What is recorded later may be more, so this is told beside what is spent now.
+
+    Attributes:
+        seq: The entry that activated the policy.
+        scale: The scale that `spent` is on.
+        spent: What was spent then in the fullest cell, for people.
+        number: The same as a JSON number.
+        denying: How many cells were over the limit.
+    """
+
+    seq: int
+    scale: str
+    spent: str
+    number: float | str
+    denying: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """Where one rule stands.
+
+    Attributes:
+        id: Its id.
+        unit: Its privacy unit.
+        about: What it is about, as a predicate.
+        budget: Its budget.
+        scale: The scale that `spent` and `limit` are on.
+        spent: What was spent, for people.
+        limit: The most that may be, for people.
+        numbers: The same two as JSON numbers, in the order of the exact ones.
+        share: Which part of the limit is spent, 0 to 1; 2 if it is over.
+        state: `over`, `near`, `ok` or `not limited`.
+        accepted: What was accepted when the policy was activated though history
+            exceeds it; None if nothing was.
+        cell: The part of the data where most of it is spent, in words; empty if the
+            rule has one sum for all.
+        denying: How many such parts are over the limit.
+    """
+
+    id: str
+    unit: str
+    about: str
+    budget: str
+    scale: str
+    spent: str
+    limit: str
+    numbers: tuple[float | str, float | str]
+    share: Fraction
+    state: str
+    accepted: Accepted | None
+    cell: str = ""
+    denying: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Everything that a statement says.
+
+    Attributes:
+        source: What was read: a bundle or a ledger.
+        verified: What checking it showed.
+        story: What happened.
+        policy: The active policy's name, digest and disclosed invariants.
+        rules: Where every rule over history stands: those over their limit first,
+            then by how much of it is spent.
+    """
+
+    source: str
+    verified: Verified
+    story: Story
+    policy: CompiledPolicy
+    rules: tuple[RuleLine, ...]
+
+    @property
+    def over(self) -> tuple[RuleLine, ...]:
+        """The rules that are beyond their limit."""
+        return tuple(rule for rule in self.rules if rule.state == "over")
+
+    @property
+    def given_up(self) -> int:
+        """How many reservations were given up, or ran out."""
+        kinds = self.story.kinds
+        return kinds["release-voided"] + kinds["release-expired"]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        policy, matters = self.policy.policy, self.story.matters
+        return {
+            "source": self.source,
+            "verified": self.verified.to_dict(),
+            "as_of": self.story.last.to_dict() if self.story.last else None,
+            "policy": {"name": policy.name, "digest": policy.digest},
+            "policies": _policies(self.story),
+            "rules": [_rule(rule) for rule in self.rules],
+            "releases": _releases(self.story),
+            "denials": self.story.denials,
+            "disclosures": _disclosures(self.story),
+            "corrections": _corrections(self.story),
+            "disclosed_invariants": list(policy.disclosed_invariants),
+            "approvals": [word_to_dict(one) for one in matters.words],
+            "matters": [matter_to_dict(one) for one in matters.every],
+            "escrow": escrow_to_dict(self.story.escrow),
+            "annotations": [
+                {**told.to_dict(), "about": one.about, "text": one.text}
+                for told, one in self.story.annotations
+            ],
+            "events": dict(sorted(self.story.kinds.items())),
+        }
+
+
+def statement_of(
+    source: str,
+    verified: Verified,
+    story: Story,
+    policy: CompiledPolicy,
+    standings: Iterable[RuleLoss],
+    accepted: Iterable[RuleLoss] = (),
+) -> Statement:
+    """Return the statement about a log.
+
+    Args:
+        source: What was read.
+        verified: What checking it showed.
+        story: What happened in it.
+        policy: Its active policy.
+        standings: Where every rule of that policy stands.
+        accepted: Where the rules stood, when the policy was activated, that were
+            accepted as they were.
+    """
+    seq = story.policies[-1][0].seq if story.policies else 0
+    then = {loss.rule.id: _accepted(loss, seq) for loss in accepted}
+    lines = [_line(loss, then.get(loss.rule.id)) for loss in standings]
+    lines.sort(key=lambda line: (-line.share, line.id))
+    return Statement(source, verified, story, policy, tuple(lines))
+
+
+def _accepted(loss: RuleLoss, seq: int) -> Accepted:
+    found = amounts(loss)
+    spent = amount_text(found.together, found.scale)
+    number, _ = ordered(found.together, found.limit, found.scale)
+    return Accepted(seq, _scale(loss, found.measure), spent, number, loss.denying)
+
+
+def _line(loss: RuleLoss, accepted: Accepted | None) -> RuleLine:
+    found, share = amounts(loss), filled(loss)
+    return RuleLine(
+        id=loss.rule.id,
+        unit=loss.rule.unit,
+        about=loss.rule.when,
+        budget=budget_text(loss.rule.budget),
+        scale=_scale(loss, found.measure),
+        spent=amount_text(found.together, found.scale),
+        limit=amount_text(found.limit, found.scale),
+        numbers=ordered(found.together, found.limit, found.scale),
+        share=share,
+        state=_state(loss, share),
+        accepted=accepted,
+        cell=loss.cell,
+        denying=loss.denying,
+    )
+
+
+def _scale(loss: RuleLoss, measure: str) -> str:
+    delta = loss.report_delta
+    at = f" at delta {brief(delta)}" if measure == "eps" and delta is not None else ""
+    return f"{measure}{at}"
+
+
+def _state(loss: RuleLoss, share: Fraction) -> str:
+    if not loss.own_filter.enforced:
+        return "not limited"
+    if not loss.allowed:
+        return "over"
+    return "near" if share >= NEAR else "ok"
+
+
+# --- as JSON -----------------------------------------------------------------
+
+
+def _policies(story: Story) -> list[dict[str, object]]:
+    return [
+        {
+            **told.to_dict(),
+            "name": one.name,
+            "digest": one.digest,
+            "reason": one.reason,
+            "accepted": list(one.accepted),
+        }
+        for told, one in story.policies
+    ]
+
+
+def _rule(rule: RuleLine) -> dict[str, object]:
+    spent, limit = rule.numbers
+    return {
+        "rule": rule.id,
+        "unit": rule.unit,
+        "when": rule.about,
+        "budget": rule.budget,
+        "scale": rule.scale,
+        "spent": spent,
+        "limit": limit,
+        "state": rule.state,
+        "accepted": rule.accepted is not None,
+        "accepted_at": _accepted_to_dict(rule.accepted),
+        "cell": rule.cell or None,
+        "cells_denying": rule.denying,
+    }
+
+
+def _accepted_to_dict(accepted: Accepted | None) -> dict[str, object] | None:
+    if accepted is None:
+        return None
+    return {
+        "entry": accepted.seq,
+        "scale": accepted.scale,
+        "spent": accepted.number,
+        "cells_denying": accepted.denying,
+    }
+
+
+def _releases(story: Story) -> list[dict[str, object]]:
+    return [
+        {
+            "release": one.id,
+            "status": one.status,
+            **one.came_in.to_dict(),
+            "changed_at": one.changed_at,
+            "mechanisms": list(one.mechanisms),
+            "attributes": list(one.attributes),
+            "metadata": dict(sorted(one.metadata.items())),
+            "policy": one.policy,
+            "approved_by": list(one.approved_by),
+            "assumptions": list(one.assumptions),
+            "reason": one.reason,
+        }
+        for one in story.releases.values()
+    ]
+
+
+def _corrections(story: Story) -> list[dict[str, object]]:
+    return [
+        {
+            "release": one.body.release.id,
+            "asked": {**one.asked.to_dict(), "reason": one.why},
+            "made": {**one.told.to_dict(), "reason": one.body.reason},
+            "approved_by": list(one.approved_by),
+            "before": _periods(one.body.before),
+            "now": _periods(one.body.release),
+        }
+        for one in story.corrections
+    ]
+
+
+def _periods(release: RecordedRelease) -> list[dict[str, object]]:
+    return [
+        {
+            "mechanism": one.description.get("name"),
+            "periods": part_to_plain(one.part)["periods"],
+        }
+        for one in release.mechanisms
+    ]
+
+
+def _disclosures(story: Story) -> list[dict[str, object]]:
+    return [
+        {
+            **told.to_dict(),
+            "id": one.id,
+            "what": one.what,
+            "attributes": list(one.attributes),
+            "part": part_to_plain(one.part),
+            "reason": one.reason,
+            "metadata": dict(sorted(one.metadata.items())),
+        }
+        for told, one in story.disclosures
+    ]

@@ -1,0 +1,200 @@
+"""What happened in a log, told once more for a reader. A pure fold of its events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from modicum.api.local.backfill import NO_PERIODS
+from modicum.ledger import Event, Record, RecordedRelease, event_of
+from modicum.ledger.log.events import (
+    Annotated,
+    DisclosureRecorded,
+    PastRecorded,
+    PastRedescribed,
+    PolicyActivated,
+    ReleaseExpired,
+    ReleasePosted,
+    ReleaseReserved,
+    ReleaseStarted,
+    ReleaseVoided,
+    event_name,
+)
+from modicum.ledger.log.request_events import ReleaseRequested
+from modicum.reports.approval_cases import Matters
+from modicum.reports.escrow_timeline import EscrowStory
+from modicum.reports.log_position import Told
+
+
+@dataclass(slots=True)
+class ReleaseStory:
+    """A release that was allowed, or recorded because it had happened.
+
+    Attributes:
+        id: Its id.
+        came_in: The entry that brought it in.
+        status: Where it stands.
+        mechanisms: Each of its mechanisms in a few words.
+        attributes: The attributes that it reads, sorted.
+        metadata: The open text that came with it.
+        policy: Digest of the policy that it was decided by.
+        approved_by: Who agreed to it.
+        assumptions: What was assumed of a past release.
+        changed_at: When it came to stand where it stands.
+        reason: Why it was given up; empty otherwise.
+        described_in: The entry that tells what it is: the one that brought it in, or
+            the last one that corrected it.
+    """
+
+    id: str
+    came_in: Told
+    status: str
+    mechanisms: tuple[str, ...]
+    attributes: tuple[str, ...]
+    metadata: dict[str, str]
+    policy: str
+    approved_by: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    changed_at: str = ""
+    reason: str = ""
+    described_in: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A correction of a past release.
+
+    Attributes:
+        asked: The entry that asked for it, and who.
+        why: Why they asked for it.
+        told: The entry that made it, and who agreed last.
+        body: What was corrected.
+    """
+
+    asked: Told
+    why: str
+    told: Told
+    body: PastRedescribed
+
+    @property
+    def approved_by(self) -> tuple[str, ...]:
+        """Who agreed: whom the policy asks, and who made it."""
+        return tuple(dict.fromkeys((*self.body.approved_by, self.told.actor)))
+
+
+@dataclass
+class Story:
+    """Everything that a statement tells of a log besides where its rules stand.
+
+    Attributes:
+        policies: Every activation, oldest first.
+        releases: Every release that was allowed or recorded, by id, oldest first.
+        matters: What people were asked about, and what they said.
+        escrow: Data sets, contracts, and what flowed under them.
+        disclosures: What was disclosed outside differential privacy, oldest first.
+        corrections: Corrections of past releases, oldest first.
+        annotations: Remarks, oldest first.
+        kinds: How many events there are of each kind.
+        last: The last entry; None for an empty log.
+    """
+
+    policies: list[tuple[Told, PolicyActivated]] = field(default_factory=list)
+    releases: dict[str, ReleaseStory] = field(default_factory=dict)
+    matters: Matters = field(default_factory=Matters)
+    escrow: EscrowStory = field(default_factory=EscrowStory)
+    disclosures: list[tuple[Told, DisclosureRecorded]] = field(default_factory=list)
+    corrections: list[Correction] = field(default_factory=list)
+    annotations: list[tuple[Told, Annotated]] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
+    last: Told | None = None
+    _asked: dict[str, tuple[Told, str]] = field(default_factory=dict)
+
+    @property
+    def denials(self) -> int:
+        """How many denials there are."""
+        return self.kinds["release-denied"]
+
+    def passing(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield the records unchanged, and tell each after whoever asked has it.
+
+        Args:
+            records: The records, in order.
+        """
+        for record in records:
+            yield record  # An audit has checked it by the time it asks for the next.
+            self.tell(record.seq, event_of(record, record.seq))
+
+    def tell(self, seq: int, event: Event) -> None:
+        """Add one event.
+
+        Args:
+            seq: The number of its entry.
+            event: What happened.
+        """
+        told = Told(seq, event.at, event.actor, event.version)
+        self.last = told
+        self.kinds[event_name(event.body)] += 1
+        self.matters.tell(told, event.body)
+        self.escrow.tell(told, event.body)
+        match event.body:
+            case PolicyActivated() as body:
+                self.policies.append((told, body))
+            case DisclosureRecorded() as body:
+                self.disclosures.append((told, body))
+            case Annotated() as body:
+                self.annotations.append((told, body))
+            case ReleaseReserved() | PastRecorded() as body:
+                self._bring_in(told, body)
+            case ReleaseRequested(release=release, reason=reason):
+                self._asked[release.id] = told, reason
+            case PastRedescribed() as body:
+                story = self.releases[body.release.id]
+                story.described_in = seq
+                if all(one.part.periods for one in body.release.mechanisms):
+                    story.assumptions = tuple(
+                        one for one in story.assumptions if NO_PERIODS not in one
+                    )
+                asked = self._asked[body.release.id]
+                self.corrections.append(Correction(*asked, told, body))
+            case (
+                ReleaseStarted() | ReleasePosted() | ReleaseVoided() | ReleaseExpired()
+            ) as body:
+                self._move(told, body)
+            case _:  # Denials are counted; rounds, groups and plans too.
+                pass
+
+    def _bring_in(self, told: Told, body: ReleaseReserved | PastRecorded) -> None:
+        release = body.release
+        self.releases[release.id] = ReleaseStory(
+            id=release.id,
+            came_in=told,
+            status="recorded" if isinstance(body, PastRecorded) else "reserved",
+            mechanisms=tuple(_mechanisms(release)),
+            attributes=tuple(
+                sorted({name for one in release.mechanisms for name in one.attributes})
+            ),
+            metadata=dict(release.metadata),
+            policy=body.policy,
+            approved_by=getattr(body, "approved_by", ()),
+            assumptions=getattr(body, "assumptions", ()),
+            changed_at=told.at,
+            described_in=told.seq,
+        )
+
+    def _move(
+        self,
+        told: Told,
+        body: ReleaseStarted | ReleasePosted | ReleaseVoided | ReleaseExpired,
+    ) -> None:
+        release = self.releases[body.release]
+        release.status = event_name(body).removeprefix("release-")
+        release.changed_at = told.at
+        if isinstance(body, ReleaseVoided):
+            release.reason = body.reason
+
+
+def _mechanisms(release: RecordedRelease) -> Iterator[str]:
+    for one in release.mechanisms:
+        name = one.description.get("name", "?")
+        yield f"{name}: {one.description.get('kind', '?')}"

@@ -1,0 +1,89 @@
+"""How many people have which indicator, or which loss of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modicum.core.rationals import brief
+from modicum.reports.charts.canvas import COLORS, label, panels, styled, thousands
+from modicum.risk.charts.axes import begin, say_instead
+from modicum.risk.study.histograms import Bin, Histogram
+from modicum.risk.study.rounding import at_most, near
+from modicum.risk.study.study import Study
+from modicum.risk.study.tables import quantity_words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def risk_histogram(study: Study, shown: Histogram) -> Figure:
+    """Return a figure of how many people have which number, counts by factors.
+
+    Args:
+        study: What it belongs to.
+        shown: The histogram.
+
+    Raises:
+        InputError: If matplotlib is not installed.
+    """
+    what = quantity_words(study, shown)
+    with styled():
+        figure, (axes,) = panels(3.2)
+        begin(figure, study, histogram_words(study, shown))
+        label(axes, f"People at epsilon {brief(shown.epsilon)}", what, "people")
+        if not shown.bins:
+            say_instead(axes, "there is nobody in the table")
+        elif all(one.low == one.high for one in shown.bins):
+            _draw_each(axes, shown)
+        else:
+            _draw_wide(axes, shown.bins)
+        if shown.bins:
+            axes.set_ylim(0.7, 2.5 * max(one.people for one in shown.bins))
+            thousands(axes)
+    return figure
+
+
+def histogram_words(study: Study, shown: Histogram) -> str:
+    """Return what the figure shows, for who cannot see it.
+
+    Args:
+        study: What it belongs to.
+        shown: The histogram.
+    """
+    what = quantity_words(study, shown)
+    words = f"Histogram of people's {what} at epsilon {brief(shown.epsilon)}"
+    if not shown.bins:
+        return f"{words}: there is nobody in the table."
+    told = near if shown.quantity == "rdr" else at_most
+    low, high = told(shown.bins[0].low), told(shown.bins[-1].high)
+    return f"{words}, from {low} to {high}. The table has all numbers."
+
+
+def _draw_each(axes: Axes, shown: Histogram) -> None:
+    """Draw a bar for each number, with the count of people above it."""
+    told = near if shown.quantity == "rdr" else at_most
+    people = [one.people for one in shown.bins]
+    bars = axes.bar(range(len(people)), people, 0.7, log=True, **_LOOK)
+    axes.bar_label(bars, [f"{n:,}" for n in people], padding=1, fontsize="small")
+    axes.set_xticks(range(len(people)), [told(one.low) for one in shown.bins])
+    axes.set_xlim(-0.8, len(people) - 0.2)
+    axes.grid(visible=False, axis="x")
+
+
+def _draw_wide(axes: Axes, bins: tuple[Bin, ...]) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.bar(
+        [one.low for one in bins],
+        [one.people for one in bins],
+        [one.high - one.low for one in bins],
+        align="edge",
+        log=True,
+        **_LOOK,
+    )
+    axes.xaxis.set_major_locator(MaxNLocator(7))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: near(value)))
+
+
+_LOOK: dict[str, Any] = {"color": COLORS[4], "edgecolor": "black", "linewidth": 0.8}

@@ -1,0 +1,167 @@
+"""How alike people are at each epsilon, beside how far the answer may be off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modicum.core.rationals import brief
+from modicum.reports.charts.canvas import COLORS, label, panels, styled
+from modicum.risk.charts.axes import (
+    begin,
+    chosen_words,
+    epsilons_across,
+    logarithmic,
+    mark_chosen,
+    say_instead,
+    short,
+)
+from modicum.risk.study.rounding import at_least, at_most, near
+from modicum.risk.study.study import Spread, Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BAR, _CHOSEN_BAR = COLORS[4], COLORS[0]
+#: What is wider is told as a number: no axis has room for it.
+_LARGE = 1e250
+
+
+def risk_ranges(study: Study) -> Figure:
+    """Return a figure of the people's indicators at each epsilon, and of its error.
+
+    A bar goes from the least indicator to the greatest, both as parts of the greatest:
+    the shorter a bar, the more alike people are. In units of the answer the bars of
+    Laplace noise would all be as long, and an epsilon could not be told from another.
+
+    Args:
+        study: What is shown.
+
+    Raises:
+        InputError: If matplotlib is not installed.
+    """
+    with styled():
+        figure, (alike, error) = panels(3.4, 2.3)
+        begin(figure, study, ranges_words(study))
+        people = "people are" if study.seen else "people are at least, in any table"
+        title = f"How alike {people}; {chosen_words(study)}"
+        label(alike, title, "epsilon", "RDR, part of the greatest")
+        title = f"How far the answer may be off{_of(study)}"
+        label(error, title, "epsilon", _unit(study))
+        if study.candidates:
+            _draw_ranges(alike, study)
+            _draw_errors(error, study)
+        else:
+            for axes in (alike, error):
+                say_instead(axes, "there are no candidates")
+    return figure
+
+
+def ranges_words(study: Study) -> str:
+    """Return what the figure shows, for who cannot see it.
+
+    Args:
+        study: What is shown.
+    """
+    if not study.candidates:
+        return "Range plot without candidates."
+    first, last = (brief(study.candidates[end].epsilon) for end in (0, -1))
+    words = f"Range plot of {len(study.candidates)} epsilons from {first} to {last}; "
+    words += f"{chosen_words(study)}."
+    chosen = study.chosen
+    if chosen is not None:
+        words += f" There half the 95 % interval is {at_most(chosen.half_width)}"
+        words += f" {study.asked.unit}"
+        if chosen.rdr is not None:
+            words += f", and the least indicator is {at_least(chosen.rdr.ratio)}"
+            words += " of the greatest"
+        words += "."
+    return f"{words} The table has all numbers."
+
+
+def _draw_ranges(axes: Axes, study: Study) -> None:
+    epsilons_across(axes, study.candidates)
+    mark_chosen(axes, study, study.candidates)
+    axes.set_ylim(0, 1.06)
+    spreads = [one.rdr for one in study.candidates]
+    there = [(place, one) for place, one in enumerate(spreads) if one is not None]
+    if not there:
+        say_instead(axes, "there is nobody in the table")
+        return
+    colors = [
+        _CHOSEN_BAR if study.candidates[place] is study.chosen else _BAR
+        for place, _ in there
+    ]
+    axes.bar(
+        [place for place, _ in there],
+        [1 - spread.ratio for _, spread in there],
+        0.62,
+        bottom=[spread.ratio for _, spread in there],
+        color=colors,
+        edgecolor="black",
+        linewidth=0.8,
+        label="from the least to the greatest",
+    )
+    _mark_people(axes, there)
+    if study.wanted is not None and study.wanted.statistic is None:
+        tau = float(study.wanted.tau)
+        words = f"asked for: at least {brief(study.wanted.tau)}"
+        axes.axhline(tau, color="black", ls="--", lw=1.5, label=words, zorder=3)
+    _legend_below(axes)
+
+
+def _mark_people(axes: Axes, there: list[tuple[int, Spread]]) -> None:
+    """Mark the median by a circle and 99 % by a dot, which fits into the circle."""
+    size = 6 if len(there) <= 30 else 4.5
+    looks: dict[str, dict[str, Any]] = {
+        "median": {"marker": "o", "ms": size, "mfc": "white", "mec": "black"},
+        "99 % do not exceed": {"marker": "o", "ms": size / 2.2, "color": "black"},
+    }
+    for (name, look), which in zip(looks.items(), ("median", "p99"), strict=True):
+        marks = [(place, spread, getattr(spread, which)) for place, spread in there]
+        known = [(place, one.part(at)) for place, one, at in marks if at is not None]
+        if known:
+            places, parts = zip(*known, strict=True)
+            axes.plot(
+                places, parts, ls="none", label=name, zorder=4, clip_on=False, **look
+            )
+
+
+def _legend_below(axes: Axes) -> None:
+    axes.legend(
+        loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=4, fontsize="small"
+    )
+
+
+def _of(study: Study) -> str:
+    return f", compared to {short(study.reference.words)}" if study.reference else ""
+
+
+def _unit(study: Study) -> str:
+    unit = "%" if study.reference else short(study.asked.unit)
+    return f"95 % half width, {unit}"
+
+
+def _draw_errors(axes: Axes, study: Study) -> None:
+    epsilons_across(axes, study.candidates)
+    mark_chosen(axes, study, study.candidates)
+    reference = study.reference
+    unit = 1.0 if reference is None else abs(reference.value) / 100
+    widths = [one.half_width / unit for one in study.candidates]
+    there = [(at, width) for at, width in enumerate(widths) if 0 < width < _LARGE]
+    axes.set_yscale("log")
+    if there:
+        places, shown = zip(*there, strict=True)
+        axes.plot(places, shown, color=COLORS[1], marker="s", ms=4, lw=1.2)
+        axes.set_ylim(min(shown) / 1.6, max(shown) * 1.6)
+        logarithmic(axes)
+    for place in sorted({*range(len(widths))} - {at for at, _ in there}):
+        axes.annotate(
+            near(widths[place]),
+            (place, 0.96),
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            va="top",
+            rotation="vertical",
+            fontsize="small",
+        )

@@ -1,0 +1,280 @@
+"""The ways of choosing an epsilon for a question, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal, Protocol, TypeAlias
+
+from modicum.core.diagnostics import nearest
+from modicum.core.errors import Code, InputError, Problem
+from modicum.risk.arguments import Number, argument, mistake
+from modicum.risk.choice import Choice
+from modicum.risk.indicator import Indicator
+from modicum.risk.question import Question
+from modicum.risk.selection.data_independent import data_independent
+from modicum.risk.selection.find_and_release_published import find_and_release_published
+from modicum.risk.selection.find_release import find_and_release
+from modicum.risk.selection.private_selection import private_selection
+from modicum.risk.selection.published import find_from_rdr
+from modicum.risk.selection.sparse_vector import Draws, PrivateSearch
+from modicum.risk.selection.spread import Spread
+from modicum.risk.selection.thresholds import (
+    GroupsAlike,
+    RatioAtLeast,
+    Statistic,
+    Threshold,
+    VarianceAtMost,
+)
+
+Method: TypeAlias = Literal[
+    "data-independent",
+    "as-published",
+    "private-selection",
+    "find-and-release",
+    "find-and-release-as-published",
+]
+
+
+class Risky(Protocol):
+    """What a choice is made from."""
+
+    @property
+    def question(self) -> Question:
+        """The query."""
+
+    @property
+    def indicator(self) -> Indicator:
+        """The indicator of everybody."""
+
+    @property
+    def candidates(self) -> tuple[Fraction, ...]:
+        """Epsilons to choose from, rising."""
+
+    @property
+    def private(self) -> tuple[str, ...]:
+        """Which facts about the noise were taken from rows."""
+
+    @property
+    def unbounded(self) -> tuple[str, ...]:
+        """What of a row could end the query with an error."""
+
+    @property
+    def typed_by_rows(self) -> bool:
+        """Whether the types of columns were found in the rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preference:
+    """What is asked for; None is what nothing is said of.
+
+    Attributes:
+        tau: The least indicator is to be so large a part of the greatest.
+        max_variance: The variance of the indicators, over the square of the greatest,
+            is to be so small.
+        between: Groups of people of which a statistic is to be alike.
+        statistic: Which one.
+        allowance: How many people may be exposed more.
+        people: How many people the table is said to have, publicly.
+        eps_select: What the choice itself may cost.
+        draws: Where noise comes from; None for OpenDP.
+    """
+
+    tau: Number | None = None
+    max_variance: Number | None = None
+    between: Sequence[str] = ()
+    statistic: Statistic = "p99"
+    allowance: int | None = None
+    people: int | None = None
+    eps_select: Number | None = None
+    draws: Draws | None = None
+
+    def given(self) -> frozenset[str]:
+        """Return the names of what something is said of."""
+        values = {
+            "tau": self.tau,
+            "max_variance": self.max_variance,
+            "between": self.between or None,
+            "allowance": self.allowance,
+            "people": self.people,
+            "eps_select": self.eps_select,
+        }
+        return frozenset(name for name, one in values.items() if one is not None)
+
+
+def chosen(risk: Risky, method: str, asked: Preference) -> Choice:
+    """Return what is chosen in some way.
+
+    Args:
+        risk: What it is chosen from.
+        method: The way.
+        asked: What is asked for.
+
+    Raises:
+        InputError: If there is no such way, or it needs or knows other preferences.
+    """
+    if method not in _METHODS:
+        raise mistake(
+            f"there is no choice `{str(method)[:60]}`",
+            f"{argument('choice')} is one of " + ", ".join(_METHODS),
+            Code.UNKNOWN_CHOICE,
+            near=nearest(str(method), _METHODS),
+        )
+    way = _METHODS[method]
+    missing = way.needs - asked.given()
+    if missing:
+        raise mistake(
+            f"`{method}` needs {', '.join(map(argument, sorted(missing)))}",
+            f"give {_meant(missing)}",
+            Code.MISSING_KEY,
+        )
+    # What a private choice needs may stand there for others, too.
+    strange = asked.given() - way.needs - way.knows - _OF_PRIVATE
+    if strange:
+        raise mistake(
+            f"`{method}` knows no {', '.join(map(argument, sorted(strange)))}",
+            f"take as-published as {argument('choice')}, or leave it out",
+            Code.KEYS_CONFLICT,
+        )
+    if way.public:
+        _must_be_public(risk, method)
+    return way.make(risk, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    make: Callable[[Risky, Preference], Choice]
+    needs: frozenset[str]
+    knows: frozenset[str] = frozenset()
+    public: bool = True
+
+
+#: What may be taken from rows where nothing is said of it.
+_PUBLIC_FACTS: Final = ("dimensions", "sensitivity", "delta", "bounds")
+_OF_PRIVATE: Final = frozenset({"allowance", "people", "eps_select"})
+
+
+def _meant(names: Set[str]) -> str:
+    words: Mapping[str, str] = {
+        "tau": "the ratio",
+        "max_variance": "the greatest variance",
+        "allowance": "how many people may be exposed more",
+        "people": "the public number of people",
+        "eps_select": "what the choice may cost",
+    }
+    return " and ".join(f"{words[one]} ({argument(one)})" for one in sorted(names))
+
+
+def _must_be_public(risk: Risky, method: str) -> None:
+    facts = risk.private
+    if method != "data-independent":
+        facts += risk.unbounded
+        if risk.typed_by_rows:
+            facts += ("the types of the columns are found in the rows",)
+    if facts:
+        raise InputError(
+            Problem(
+                Code.NOT_BOUNDED,
+                f"`{method}` cannot be released: {facts[0]}",
+                notes=tuple(facts[1:]),
+                help="say what is public of"
+                f" {', '.join(map(argument, _PUBLIC_FACTS))} (of a CSV file or"
+                " a frame of pandas: write Parquet), or take as-published as"
+                f" {argument('choice')}, for yourself only",
+            )
+        )
+
+
+# --- the ways -------------------------------------------------------------------------
+
+
+def _data_independent(risk: Risky, asked: Preference) -> Choice:
+    assert asked.tau is not None
+    return data_independent(
+        risk.indicator.noise,
+        tau=asked.tau,
+        candidates=risk.candidates,
+        form=risk.indicator.form,
+    )
+
+
+def _as_published(risk: Risky, asked: Preference) -> Choice:
+    wanted: list[Threshold] = []
+    if asked.tau is not None and asked.between:
+        wanted.append(GroupsAlike.of(asked.tau, asked.between, asked.statistic))
+    elif asked.tau is not None:
+        wanted.append(RatioAtLeast.of(asked.tau))
+    if asked.max_variance is not None:
+        wanted.append(VarianceAtMost.of(asked.max_variance))
+    if not wanted:
+        raise mistake(
+            "nothing says what to prefer",
+            f"give {argument('tau')} or {argument('max_variance')}",
+            Code.MISSING_KEY,
+        )
+    return find_from_rdr(risk.indicator, wanted, candidates=risk.candidates)
+
+
+def _private_selection(risk: Risky, asked: Preference) -> Choice:
+    assert asked.tau is not None
+    assert asked.allowance is not None
+    return private_selection(
+        risk.indicator.influence,
+        risk.indicator.noise,
+        tau=asked.tau,
+        allowance=asked.allowance,
+        search=_search(risk, asked),
+        own_rows_only=risk.question.own_rows_only,
+    )
+
+
+def _find_and_release(risk: Risky, asked: Preference) -> Choice:
+    return find_and_release(
+        risk.indicator.influence,
+        risk.indicator.noise,
+        _spread(asked),
+        search=_search(risk, asked),
+        own_rows_only=risk.question.own_rows_only,
+    )
+
+
+def _find_and_release_published(risk: Risky, asked: Preference) -> Choice:
+    return find_and_release_published(
+        risk.indicator, _spread(asked), search=_search(risk, asked)
+    )
+
+
+def _spread(asked: Preference) -> Spread:
+    assert asked.max_variance is not None
+    assert asked.people is not None
+    return Spread.of(asked.max_variance, asked.people)
+
+
+def _search(risk: Risky, asked: Preference) -> PrivateSearch:
+    from modicum.risk.measurement.noise import OpenDpDraws
+
+    assert asked.eps_select is not None
+    draws = asked.draws or OpenDpDraws()
+    return PrivateSearch.of(draws, asked.eps_select, risk.candidates)
+
+
+_OF_SPREAD: Final = frozenset({"max_variance", "people", "eps_select"})
+_METHODS: Final[Mapping[str, _Way]] = {
+    "data-independent": _Way(_data_independent, frozenset({"tau"})),
+    "as-published": _Way(
+        _as_published,
+        frozenset(),
+        frozenset({"tau", "max_variance", "between"}),
+        public=False,
+    ),
+    "private-selection": _Way(
+        _private_selection, frozenset({"tau", "allowance", "eps_select"})
+    ),
+    "find-and-release": _Way(_find_and_release, _OF_SPREAD),
+    "find-and-release-as-published": _Way(
+        _find_and_release_published, _OF_SPREAD, public=False
+    ),
+}
+#: The names of all ways.
+METHODS: Final = tuple(_METHODS)

@@ -1,0 +1,79 @@
+"""The JSON forms of a risk and of a choice, wherever they are told."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Final
+
+from modicum.core.rationals import brief
+from modicum.risk.choice import Choice
+from modicum.risk.measurement.study import Risk
+
+_SHARES: Final = {"max": 1.0, "p99": 0.99, "median": 0.5}
+
+
+def risk_to_dict(risk: Risk, choice: Choice | None) -> dict[str, Any]:
+    """Return the documented JSON form of a risk, and of what was chosen.
+
+    Args:
+        risk: What was found.
+        choice: What was chosen; None if nothing was asked for.
+    """
+    found = risk.to_dict()
+    if choice is not None:
+        found |= choice_to_dict(choice)
+        found["candidates"] = risk.to_dict()["candidates"]
+    return found
+
+
+def choice_to_dict(choice: Choice) -> dict[str, Any]:
+    """Return the documented JSON form of a choice.
+
+    Args:
+        choice: The choice.
+    """
+    told = choice.to_dict()
+    return {
+        "epsilon": told["epsilon"],
+        "claim": told["claim"],
+        "choice": told,
+    }
+
+
+def groups_to_dict(risk: Risk, statistic: str, choice: Choice | None) -> dict[str, Any]:
+    """Return the documented JSON form of a comparison of groups.
+
+    Args:
+        risk: What was found.
+        statistic: What is compared: `max`, `p99` or `median`.
+        choice: What was chosen; None if nothing was asked for.
+    """
+    found = risk_to_dict(risk, choice)
+    found["statistic"] = statistic
+    found["groups"] = {
+        name: {
+            "people": int(risk.influence.members[name].sum()),
+            "indicator": {
+                brief(epsilon): statistic_at(risk, statistic, epsilon, name)
+                for epsilon in risk.candidates
+            },
+        }
+        for name in risk.groups
+    }
+    return found
+
+
+def statistic_at(
+    risk: Risk, statistic: str, epsilon: Fraction, group: str
+) -> float | None:
+    """Return a statistic of the indicators of a group; None if nobody is in it.
+
+    Args:
+        risk: What was found.
+        statistic: `max`, `p99` or `median`.
+        epsilon: The epsilon.
+        group: The name of the group.
+    """
+    if not risk.influence.members[group].sum():
+        return None
+    return risk.indicator.quantile(_SHARES[statistic], epsilon, group)

@@ -1,0 +1,157 @@
+"""What is given about a query, and what has to be taken from the rows instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TypeAlias
+
+from modicum.core.errors import InputError
+from modicum.engines.sql_engine import SqlEngine
+from modicum.risk.arguments import Number, above_zero, count
+from modicum.risk.influence.statement import PeopleGroup
+from modicum.risk.measurement.ranges import whole_range
+from modicum.risk.noise import (
+    NORMS,
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    NoiseGiven,
+)
+from modicum.risk.profile import Influence
+from modicum.risk.question import Question, read_condition
+from modicum.risk.sensitivity import (
+    PublicBounds,
+    public_sensitivity,
+    published_sensitivity,
+    read_bounds,
+)
+from modicum.risk.value_bounds import bounds_by_value
+
+BoundsGiven: TypeAlias = (
+    Mapping[str, tuple[Number, Number]] | tuple[Number, Number] | None
+)
+
+
+def people_groups(
+    given: Mapping[str, str] | Sequence[str], columns: Mapping[str, Sequence[str]]
+) -> list[PeopleGroup]:
+    """Return groups of people.
+
+    Args:
+        given: Conditions on rows, or by name.
+        columns: By table, the names of its columns.
+
+    Raises:
+        InputError: If one is no condition on the rows of a table.
+    """
+    named = given if isinstance(given, Mapping) else {one: one for one in given}
+    return [
+        PeopleGroup(name, *read_condition(text, columns))
+        for name, text in named.items()
+    ]
+
+
+def public_bounds(
+    given: BoundsGiven, rows_max: int | None, question: Question
+) -> PublicBounds:
+    """Return what is declared of the tables of a query.
+
+    Args:
+        given: A least and a greatest value, or these by name.
+        rows_max: How many rows of a person count at most.
+        question: The query.
+
+    Raises:
+        GivenError: If they are not a least and a greatest number, or of no value of
+            the query.
+    """
+    if rows_max is not None:
+        count("the number of rows", rows_max, least=1, by="rows_max")
+    if given is None:
+        return PublicBounds({}, rows_max)
+    named = given if isinstance(given, Mapping) else {"": given}
+    read = {name: read_bounds(*each) for name, each in named.items()}
+    return PublicBounds(bounds_by_value(read, question), rows_max)
+
+
+def sensitivity_of(
+    engine: SqlEngine, question: Question, public: PublicBounds, given: NoiseGiven
+) -> tuple[Fraction, str]:
+    """Return how far one person can move the answer, in the norm of the noise.
+
+    Args:
+        engine: What reads the tables.
+        question: The query.
+        public: What is declared.
+        given: What is said of the noise.
+
+    Returns:
+        The sensitivity, and why it is not public; empty if it is.
+
+    Raises:
+        InputError: If it follows neither from what is declared nor, as the papers have
+            it, from the rows.
+    """
+    if given.sensitivity is not None:
+        return above_zero("the sensitivity", given.sensitivity, by="sensitivity"), ""
+    try:
+        return public_sensitivity(question, public, NORMS[given.mechanism]), ""
+    except InputError as unbounded:
+        try:
+            found = whole_range(engine, question)
+            value = published_sensitivity(question, *found)
+        except InputError:
+            raise unbounded from None
+    return value, "the sensitivity is taken from the range of the rows"
+
+
+def unbounded_sums(question: Question, public: PublicBounds) -> tuple[str, ...]:
+    """Return which sums have values that nothing bounds, in words.
+
+    Args:
+        question: The query.
+        public: What is declared.
+    """
+    return tuple(
+        f"nothing bounds the values of {one.called[:60]}: one of them could end the"
+        " query with an error"
+        for one in question.measures
+        if one.aggregate == "sum" and public.of(one) is None
+    )
+
+
+def noise_of(
+    sensitivity: Fraction, influence: Influence, question: Question, given: NoiseGiven
+) -> tuple[Noise, tuple[str, ...]]:
+    """Return the noise.
+
+    Args:
+        sensitivity: How far one person can move the answer, in its norm.
+        influence: How far the answer moves for everybody.
+        question: The query.
+        given: What is said of the noise.
+
+    Returns:
+        The noise, and which facts about it are not public, in words.
+
+    Raises:
+        InputError: If what is given is out of range.
+    """
+    private = []
+    dimensions = given.dimensions
+    if dimensions is None:
+        dimensions = len(question.measures)
+        if question.keys or question.obstacle:
+            dimensions = max(1, influence.dimensions)
+            private.append("how many numbers the answer has is taken from the rows")
+    if given.mechanism == "laplace":
+        return LaplaceNoise(sensitivity, dimensions), tuple(private)
+    if given.delta is None:
+        people = max(2, int(influence.people.sum()))
+        delta = Fraction(1, people**2)
+        private.append("delta is taken from the number of people")
+    else:
+        delta = above_zero("delta", given.delta, by="delta")
+    noise = GaussianNoise(sensitivity, delta, dimensions, given.calibration)
+    return noise, tuple(private)

@@ -1,0 +1,115 @@
+"""Find-and-release-epsilon-from-RDR, with a divisor that is public."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from modicum.core.rationals import brief
+from modicum.risk.choice import Choice, Selection
+from modicum.risk.noise import Noise
+from modicum.risk.profile import Influence
+from modicum.risk.selection.own_distances import own_distances
+from modicum.risk.selection.private_choice import Found, nothing_read, reached, told
+from modicum.risk.selection.sparse_vector import PrivateSearch, first_above
+from modicum.risk.selection.spread import STEPS, Spread, sum_of_squares
+
+METHOD = "find-and-release-epsilon-from-rdr"
+
+
+def find_and_release(
+    influence: Influence,
+    noise: Noise,
+    spread: Spread,
+    *,
+    search: PrivateSearch,
+    own_rows_only: bool,
+) -> Choice:
+    """Return the first candidate, from the greatest on, of a noisy variance so small.
+
+    Args:
+        influence: How each kind of person moves the answer.
+        noise: The noise; its sensitivity and number of coordinates are public.
+        spread: The greatest variance, and the public number of people.
+        search: What the choice itself costs, where noise comes from, the candidates.
+        own_rows_only: Whether how far a person moves the answer depends on her own rows
+            alone. Where it does not, nothing is chosen.
+
+    Returns:
+        A choice that may be released once its charge is paid; so may a refusal, which
+        costs the same.
+
+    Raises:
+        InputError: If an argument is out of its range.
+
+    Neighboring relation:
+        With and without all rows of one person, and with other rows of one person.
+
+    Source:
+        The RDR paper, Algorithm 3 (arXiv:2310.13104), with the divisor of
+        `sum_of_squares`; Lyu, Su & Li 2017, Thm 2 (arXiv:1603.01699).
+
+    Examples:
+        >>> import numpy as np
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> class NoNoise:
+        ...     def laplace(self, scale: Fraction) -> int:
+        ...         return 0
+        >>> two = Influence(1, np.array([1.0]), np.array([0, 0, 1]), np.array([50, 50]))
+        >>> find_and_release(
+        ...     two, LaplaceNoise(Fraction(1)), Spread.of("0.0625", 100),
+        ...     search=PrivateSearch.of(NoNoise(), 1), own_rows_only=True)
+        <Choice find-and-release-epsilon-from-rdr: epsilon 1>
+    """
+    offered = reached(noise, search)[::-1]
+    if refusal := nothing_read(METHOD, offered, own_rows_only=own_rows_only):
+        return refusal
+    distances = own_distances(influence, noise)
+    # Numbers at most so many whole steps apart stay so when rounded down to steps.
+    squares = (
+        -math.floor(sum_of_squares(distances, noise, epsilon=epsilon) * STEPS)
+        for epsilon in offered
+    )
+    place = first_above(squares, -spread.steps, sensitivity=STEPS, search=search)
+    return told(METHOD, noise, search, passed_at(offered, place, spread, search.spent))
+
+
+def passed_at(
+    offered: Sequence[Fraction], place: int | None, spread: Spread, spent: Selection
+) -> Found:
+    """Return what a search by variance tells.
+
+    Args:
+        offered: The candidates, in the order in which they were looked at.
+        place: Where it stopped; None if nowhere.
+        spread: What was asked for.
+        spent: What the search cost, which says how wide its noise is.
+
+    Returns:
+        The first candidate that passed, and what follows from that.
+
+    Neighboring relation:
+        None: it follows from the place.
+
+    Source:
+        None: it is counting.
+
+    Examples:
+        >>> spent, asked = Selection(Fraction(1, 2), Fraction(1, 2)), Spread.of(1, 50)
+        >>> found = passed_at([Fraction(2), Fraction(1)], 1, asked, spent)
+        >>> found.epsilon, found.passed[Fraction(2)], found.by_chance
+        (Fraction(1, 1), False, False)
+    """
+    passed = dict.fromkeys(offered[:place], False)
+    # Three times the scale of the noise, 2/eps_queries in units of the sensitivity.
+    by_chance = spread.tau * spread.people * spent.eps_queries < 6
+    if place is None:
+        why = f"at no candidate it seemed, with noise, that {spread.words}"
+        return Found(None, why, passed, by_chance)
+    chosen = offered[place]
+    why = (
+        f"{brief(chosen)} is the first candidate, from the greatest on, at which it"
+        f" seemed, with noise, that {spread.words}"
+    )
+    return Found(chosen, why, passed | {chosen: True}, by_chance)

@@ -1,0 +1,99 @@
+"""Analysts' priorities: a public cap, split by weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from modicum.core.rationals import LOSS_UNIT, brief, floor_units
+from modicum.risk.arguments import Number, above_zero, count, mistake
+from modicum.risk.choice import Charge, Choice
+from modicum.risk.claims import Claim
+from modicum.risk.noise import Noise
+from modicum.risk.selection.rows import public_row
+from modicum.risk.selection.sentences import RELATIVE, UNPROVEN
+
+METHOD = "priorities"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One question, and how much it matters.
+
+    Attributes:
+        weight: Above 0; only proportions count.
+        noise: The noise of its answer.
+    """
+
+    weight: Fraction
+    noise: Noise
+
+    @classmethod
+    def of(cls, weight: Number, noise: Noise) -> Wish:
+        """Return the wish for a weight that is given."""
+        return cls(above_zero("the weight", weight), noise)
+
+
+def by_priority(cap: Number, wishes: Mapping[str, Wish]) -> dict[str, Choice]:
+    """Return epsilons in proportion to weights, which together keep to a cap.
+
+    Args:
+        cap: The epsilon of all questions together; public; > 0.
+        wishes: The questions by name; one or more.
+
+    Returns:
+        For each question a choice that may be released: it reads no row. Its epsilon is
+        rounded down to 1e-12, so that the sum is at most the cap. It is None if the
+        noise does not reach it.
+
+    Raises:
+        InputError: If an argument is out of its range, or the cap is too small for so
+            many questions.
+
+    Neighboring relation:
+        The one that the sensitivities hold under.
+
+    Source:
+        The RDR paper leaves open how to heed priorities (arXiv:2310.13104, section
+        5.2). Basic composition bounds the sum.
+
+    Examples:
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> count = LaplaceNoise(Fraction(1))
+        >>> split = by_priority(1, {"age": Wish.of(3, count), "sex": Wish.of(1, count)})
+        >>> split["age"], split["sex"]
+        (<Choice priorities: epsilon 0.75>, <Choice priorities: epsilon 0.25>)
+    """
+    whole = above_zero("the cap", cap)
+    count("the number of questions", len(wishes), least=1)
+    weights = sum(wish.weight for wish in wishes.values())
+    return {
+        name: _choice(_share(whole, wish.weight / weights), wish.noise, whole)
+        for name, wish in wishes.items()
+    }
+
+
+def _share(cap: Fraction, part: Fraction) -> Fraction:
+    units = floor_units(cap * part)
+    if not units:
+        raise mistake(
+            f"the cap {brief(cap)} leaves less than 1e-12 for a question",
+            "give a larger cap or fewer questions",
+        )
+    return Fraction(units, LOSS_UNIT)
+
+
+def _choice(epsilon: Fraction, noise: Noise, cap: Fraction) -> Choice:
+    reached = noise.proven(epsilon)
+    row = public_row(noise, epsilon, form="published", passes=reached)
+    share = f"{brief(epsilon)} is this question's share of {brief(cap)}"
+    return Choice(
+        epsilon=epsilon if reached else None,
+        claim=Claim.DP,
+        method=METHOD,
+        why=share if reached else f"{share}, which its noise does not reach",
+        rows=(row,),
+        charge=Charge(noise.described(epsilon)) if reached else None,
+        caveats=(RELATIVE,) if reached else (RELATIVE, UNPROVEN),
+    )

@@ -1,0 +1,103 @@
+"""How unlike the indicators of people are, as a whole number of proven sensitivity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from modicum.core.rationals import brief
+from modicum.risk.arguments import Number, at_least_zero, count
+from modicum.risk.indicator import at_distance
+from modicum.risk.noise import Noise
+from modicum.risk.profile import Profile
+
+#: What one person can change the sum of squares by, in steps.
+STEPS = 2**20
+
+_UNIT = 2**20  # Indicators are counted in so many parts of the greatest possible one.
+_HALF = 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What is asked for, and for how many people.
+
+    Attributes:
+        tau: The greatest variance of the indicators, each over the greatest; >= 0.
+        people: How many people the table is said to have, publicly; >= 1. The loss does
+            not depend on whether that is right.
+    """
+
+    tau: Fraction
+    people: int
+
+    @classmethod
+    def of(cls, tau: Number, people: int) -> Spread:
+        """Return the condition for numbers that are given."""
+        known = count("the public number of people", people, least=1, by="people")
+        return cls(
+            at_least_zero("the greatest variance", tau, by="max_variance"), known
+        )
+
+    @property
+    def steps(self) -> int:
+        """The greatest sum of squares, in steps, rounded down."""
+        return math.floor(self.tau * self.people * STEPS)
+
+    @property
+    def words(self) -> str:
+        """The condition, in words."""
+        return (
+            f"the sum of squares that {self.people} people have at variance"
+            f" {brief(self.tau)} is not exceeded"
+        )
+
+
+def sum_of_squares(distances: Profile, noise: Noise, *, epsilon: Fraction) -> Fraction:
+    """Return the sum of squared deviations of everybody's indicator.
+
+    Args:
+        distances: How far people move the answer, in the noise's norm. What is beyond
+            the sensitivity counts as the sensitivity.
+        noise: The noise; its sensitivity and number of coordinates are public.
+        epsilon: The candidate; > 0.
+
+    Returns:
+        The sum of (z - mean of z)**2 over all people, where z is the indicator over the
+        greatest that anybody can have, less that of somebody who is not affected, in
+        whole parts of 2**-20; exact, >= 0.
+
+    Neighboring relation:
+        At most 1 apart with and without all rows of one person, and with other rows of
+        one person, if z depends on her own rows alone. For: beside n other people of
+        mean m, somebody with z adds n/(n+1) (z - m)**2, since all are in [0, 1]
+        something in [0, 1]. So, whatever her rows are and whether she is there or not,
+        the sum is that of the others plus something in [0, 1]. How many people there
+        are makes no difference.
+
+    Source:
+        The update of a variance by one value; the RDR paper's statistic
+        (arXiv:2310.13104, Algorithm 3) with another divisor.
+
+    Examples:
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> people = Profile(np.array([0.0, 1.0]), np.array([1, 1]))
+        >>> sum_of_squares(people, LaplaceNoise(Fraction(1)), epsilon=Fraction(1))
+        Fraction(1, 8)
+    """
+    total = distances.total
+    if not total:
+        return Fraction(0)
+    numbers = at_distance(noise, epsilon)
+    floor, top = numbers(np.array([0.0, float(noise.sensitivity)]))
+    shown = numbers(np.minimum(distances.values, float(noise.sensitivity)))
+    # Each is a function of one distance alone, so it is one of own rows.
+    z = np.clip((shown - floor) / top * _UNIT, 0, _UNIT).astype(np.int64)
+    weighted = distances.people * z
+    first = int(weighted.sum())
+    # In two halves, so that 64 bits are enough for ten billion people.
+    second = int(weighted @ (z // _HALF)) * _HALF + int(weighted @ (z % _HALF))
+    return Fraction(second * total - first * first, total * _UNIT**2)

@@ -1,0 +1,160 @@
+"""Making an analysis in a process of its own: bounded, and given up at any time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
+from typing import Final
+
+import msgspec
+
+from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.integrations.workers.process import ended, new_folder
+from modicum.risk.worker.asked import Analysis, Asked, Bounds
+from modicum.risk.worker.messages import LINE_MAX, Found, Progress, read
+
+#: It gets these and no others: whatever else is set may be a secret.
+_INHERITED: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL")
+#: The same modicum, found as it was found here.
+_BEGIN: Final = (
+    "import sys; sys.path[:] = sys.argv[1:];"
+    " from modicum.risk.worker.process import main; main()"
+)
+#: So often whoever waits is asked whether they still do.
+_SECONDS: Final = 0.1
+_CHUNK: Final = 1 << 16
+
+
+def analyzed(
+    tables: Mapping[str, str],
+    asked: Asked,
+    bounds: Bounds,
+    report: Callable[[float], None],
+) -> bytes:
+    """Return what an analysis finds, as JSON.
+
+    Its process is gone when this returns or raises, with the files that it made.
+
+    Args:
+        tables: As for `Analysis`.
+        asked: What is asked.
+        bounds: How much it may take.
+        report: Told what part is done, often; whatever it raises ends the analysis.
+
+    Raises:
+        ModicumError: If something does not fit, or the engine fails.
+        UnavailableError: If it takes too long, or its process ends.
+    """
+    # The process works in a folder of its own.
+    places = {name: str(Path(place).absolute()) for name, place in tables.items()}
+    request = msgspec.json.encode(Analysis(places, asked, bounds.rows)) + b"\n"
+    scratch = new_folder()
+    environ = os.environ  # noqa: TID251 - a few of them are handed on
+    variables = {name: environ[name] for name in _INHERITED if name in environ}
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-I", "-B", "-c", _BEGIN, *filter(None, sys.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
+        cwd=scratch,
+        env={**variables, "TMPDIR": str(scratch), "TZ": "UTC"},
+        start_new_session=True,
+    )
+    try:
+        return _heard(process, request, bounds.seconds, report)
+    finally:
+        ended(process, scratch, os.getpid())
+
+
+def _heard(
+    process: subprocess.Popen[bytes],
+    request: bytes,
+    seconds: float,
+    report: Callable[[float], None],
+) -> bytes:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    deadline = time.monotonic() + seconds
+    part = 0.0
+    lines = _Lines(process.stdout.fileno())
+    try:
+        process.stdin.write(request)
+    except BrokenPipeError:
+        raise _gone() from None
+    while True:
+        report(part)
+        if time.monotonic() > deadline:
+            raise _too_long(seconds)
+        line = lines.next(_SECONDS)
+        if line is None:
+            continue
+        answer = read(line)
+        if isinstance(answer, Progress):
+            part = answer.part
+        elif isinstance(answer, Found):
+            return bytes(answer.document)
+        elif answer is None:
+            raise _gone()
+        else:
+            raise answer.error()
+
+
+class _Lines:
+    """Reads lines of a pipe, waiting no longer than told.
+
+    Args:
+        pipe: The pipe.
+    """
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+        self._heard = b""
+
+    def next(self, seconds: float) -> bytes | None:
+        """Return the next line; None if it does not come in so many seconds.
+
+        Raises:
+            UnavailableError: If none will come any more, or it is too long.
+        """
+        if b"\n" not in self._heard:
+            with DefaultSelector() as selector:
+                selector.register(self._pipe, EVENT_READ)
+                if not selector.select(seconds):
+                    return None
+            more = os.read(self._pipe, _CHUNK)
+            if not more or len(self._heard) > LINE_MAX:
+                raise _gone()
+            self._heard += more
+        line, found, rest = self._heard.partition(b"\n")
+        if not found:
+            return None
+        self._heard = rest
+        return line
+
+
+def _too_long(seconds: float) -> UnavailableError:
+    return UnavailableError(
+        Problem(
+            Code.ENGINE_FAILED,
+            f"the analysis was not done within {seconds:g} seconds",
+            help="ask of fewer people or `groups`, or raise `limits.analysis_s` in the"
+            " settings",
+        )
+    )
+
+
+def _gone() -> UnavailableError:
+    return UnavailableError(
+        Problem(
+            Code.ENGINE_FAILED,
+            "the process of the analysis ended without an answer",
+            notes=("what it said is not shown: it may quote rows",),
+            help="look whether the machine has enough memory, and ask again",
+        )
+    )

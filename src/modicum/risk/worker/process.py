@@ -1,0 +1,159 @@
+"""The process of an analysis: it hears what is asked, and tells what it found.
+
+Nothing else is told: not what libraries print, and of what nobody foresaw only the
+class of the error. It ends with whoever began it, and leaves no file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+from typing import BinaryIO, Final
+
+import msgspec
+
+from modicum.core.errors import Code, InvariantError, ModicumError, Problem, UsageError
+from modicum.risk.worker.asked import Analysis
+from modicum.risk.worker.messages import (
+    LINE_MAX,
+    Failed,
+    Found,
+    Line,
+    Progress,
+    failed,
+    written,
+)
+from modicum.system.core_dumps import forbid_core_dumps
+
+#: How Python's arguments are written in remedies, and what some are called here.
+_ARGUMENT: Final = re.compile(r"`([a-z_]+)=`")
+_OTHERWISE: Final = {"form": "indicator", "between": "groups"}
+#: Whoever else the machine serves goes first; and this ends before others do where
+#: memory is short (see proc(5): from -1000 to 1000).
+_NICE: Final = 10
+_OOM_SCORE: Final = "500"
+
+
+def main() -> None:
+    """Answer the one line that is heard."""
+    requests, tell = _own_pipes()
+    _be_humble()
+    line = requests.readline(LINE_MAX)
+    Thread(target=_end_with_parent, args=(requests,), daemon=True).start()
+    tell(answer(line, tell))
+
+
+def answer(line: bytes, tell: Callable[[Line], None]) -> Line:
+    """Return what is told in the end.
+
+    Args:
+        line: What is asked.
+        tell: Tells what part is done.
+    """
+    told = 0.0
+
+    def progress(done: int, of: int) -> None:
+        nonlocal told
+        part = done / max(of, 1)
+        if part >= told + 0.01:
+            told = part
+            tell(Progress(part))
+
+    places: Collection[str] = ()
+    try:
+        from modicum.risk.worker.result import found
+
+        asked = msgspec.json.decode(line, type=Analysis)
+        places = asked.tables.values()
+        return Found(msgspec.Raw(msgspec.json.encode(found(asked, progress))))
+    except ModicumError as error:
+        return failed(error, tuple(_in_words(one, places) for one in error.problems))
+    except ImportError as error:
+        return _not_installed(error.name or "")
+    except BaseException as error:  # noqa: BLE001 - it may quote rows
+        return _unforeseen(type(error).__name__)
+
+
+def _not_installed(module: str) -> Failed:
+    problem = Problem(
+        Code.NOT_SUPPORTED,
+        f"the server needs {module[:80]} to analyze tables",
+        help="install it there with  pip install 'modicum[query]'",
+    )
+    return failed(UsageError(problem), (problem,))
+
+
+def _unforeseen(kind: str) -> Failed:
+    problem = Problem(Code.INTERNAL, f"internal error ({kind[:80]})")
+    return failed(InvariantError(problem), (problem,))
+
+
+def _in_words(problem: Problem, places: Collection[str]) -> Problem:
+    """Return a problem in the words of a request: its keys, and no paths."""
+
+    def key(found: re.Match[str]) -> str:
+        return f"`{_OTHERWISE.get(found[1], found[1])}`"
+
+    def told(text: str) -> str:
+        for place in places:
+            text = text.replace(place, Path(place).name)
+        return _ARGUMENT.sub(key, text)
+
+    return replace(
+        problem,
+        message=told(problem.message),
+        notes=tuple(map(told, problem.notes)),
+        help=told(problem.help),
+    )
+
+
+# --- the process ----------------------------------------------------------------------
+
+
+def _own_pipes() -> tuple[BinaryIO, Callable[[Line], None]]:
+    """Return what is heard and how to tell; what is printed from here on is lost."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+
+    def tell(line: Line) -> None:
+        text = written(line)
+        if len(text) > LINE_MAX:
+            text = written(_too_long())
+        while text:
+            text = text[os.write(answers, text) :]
+
+    return requests, tell
+
+
+def _too_long() -> Failed:
+    problem = Problem(
+        Code.TOO_LARGE,
+        "what was found is too long to be told",
+        help="name fewer `epsilons` or `groups`",
+    )
+    return Failed("InputError", (problem,))
+
+
+def _be_humble() -> None:
+    with suppress(OSError):  # A service may be kept from all of these.
+        os.nice(_NICE)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE, encoding="ascii")
+    with suppress(OSError, ValueError):
+        forbid_core_dumps()  # Memory holds rows. Last: after it /proc/self is root's.
+
+
+def _end_with_parent(requests: BinaryIO) -> None:
+    """Wait until nobody is there to be told; then end, and leave no rows in files."""
+    requests.read(1)
+    shutil.rmtree(Path.cwd(), ignore_errors=True)
+    os.killpg(0, signal.SIGKILL)

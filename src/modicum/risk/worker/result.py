@@ -1,0 +1,89 @@
+"""What a risk analysis finds: measured by DuckDB, and told as the command tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.engines.duckdb_engine import DuckdbOptions
+from modicum.risk.candidates import PUBLISHED
+from modicum.risk.choice import Choice
+from modicum.risk.measurement.data import ControllerData
+from modicum.risk.measurement.documents import groups_to_dict, risk_to_dict
+from modicum.risk.measurement.study import Risk, rdr
+from modicum.risk.worker.asked import MEMORY, Analysis, Asked
+
+#: One thread: whoever else the machine serves goes first.
+_OPTIONS: Final = DuckdbOptions(memory=MEMORY, threads=1)
+
+
+def found(
+    analysis: Analysis, progress: Callable[[int, int], None] = lambda done, of: None
+) -> dict[str, Any]:
+    """Return the documented JSON form of what an analysis finds.
+
+    It is that of `modicum risk rdr`; with groups, of `modicum risk compare-groups`.
+
+    Args:
+        analysis: The analysis.
+        progress: Told how many people are done, where it asks again for each.
+
+    Raises:
+        ModicumError: If something does not fit, is too large, or the engine fails.
+            Nothing that it says is taken from rows but their number.
+    """
+    asked = analysis.asked
+    with ControllerData(_places(analysis.tables), options=_OPTIONS) as data:
+        _refuse_many_rows(data, analysis.rows)
+        risk = rdr(
+            data,
+            asked.query,
+            unit=asked.unit,
+            mechanism=asked.mechanism,  # type: ignore[arg-type]
+            epsilons=PUBLISHED if asked.epsilons is None else asked.epsilons,
+            delta=asked.delta,
+            sensitivity=asked.sensitivity,
+            bounds=asked.bounds or None,
+            rows_max=asked.rows_max,
+            dimensions=asked.dimensions,
+            groups=asked.groups,
+            form=asked.indicator,  # type: ignore[arg-type]
+            calibration=asked.calibration,  # type: ignore[arg-type]
+            progress=progress,
+        )
+    choice = _chosen(risk, asked)
+    if asked.groups:
+        return groups_to_dict(risk, asked.statistic, choice)
+    return risk_to_dict(risk, choice)
+
+
+def _chosen(risk: Risk, asked: Asked) -> Choice | None:
+    if not asked.chooses:
+        return None
+    return risk.choose(
+        asked.tau,
+        choice=asked.choice,  # type: ignore[arg-type]
+        max_variance=asked.max_variance,
+        between=asked.groups if asked.choice == "as-published" else (),
+        statistic=asked.statistic,  # type: ignore[arg-type]
+    )
+
+
+def _places(tables: Mapping[str, str]) -> object:
+    return tables[""] if set(tables) == {""} else dict(tables)
+
+
+def _refuse_many_rows(data: ControllerData, most: int) -> None:
+    for table, relation in data.engine.relations().items():
+        counted = data.engine.fetch(f"SELECT COUNT(*) FROM {relation}")  # noqa: S608
+        if counted.column(0)[0].as_py() > most:
+            named = f"the table `{table}`" if table else "the table"
+            raise InputError(
+                Problem(
+                    Code.TOO_LARGE,
+                    f"{named} has more than {most:,} rows",
+                    help="analyze a sample of it with  modicum risk , or raise"
+                    " `limits.analysis_rows` in the settings",
+                )
+            )

@@ -1,0 +1,199 @@
+"""The tier `bubblewrap`: programs in Python, in namespaces of the Linux kernel."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Final
+
+from modicum.api.ports.escrow import Limits
+from modicum.core.errors import Problem
+from modicum.escrow.programs import Program
+from modicum.sandbox.cgroups import Groups, found_groups
+from modicum.sandbox.job import sealed
+from modicum.sandbox.memory_root import copied
+from modicum.sandbox.process import Command, Ended, Handles, run_held
+from modicum.sandbox.requirements import executable, needs
+from modicum.sandbox.root import PACKAGES, Root, python_root
+from modicum.sandbox.seccomp import filter_bytes
+from modicum.sandbox.self_test import SelfTest
+from modicum.sandbox.tier import Tier
+
+#: What is set inside, whatever is set outside.
+ENVIRONMENT: Final[Mapping[str, str]] = {
+    "HOME": "/",
+    "LANG": "C.UTF-8",
+    "LD_LIBRARY_PATH": "/lib",
+    "TZ": "UTC",
+    "PYTHONHASHSEED": "0",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "JOBLIB_MULTIPROCESSING": "0",
+    "LOKY_MAX_CPU_COUNT": "1",
+}
+_INSIDE: Final = Path(__file__).with_name("init_process.py")
+_FILES_MAX: Final = 64
+_SIGNALS_MAX: Final = 64
+_STACK_BYTES: Final = 2**23
+
+
+class Bubblewrap(Tier):
+    """Programs in Python, each in a sandbox that bubblewrap makes for one run.
+
+    Args:
+        uid: As for `Tier`.
+        at_a_time: As for `Tier`.
+    """
+
+    name = "bubblewrap"
+    language = "python"
+    other_tier = "wasm"
+
+    def __init__(self, uid: int | None = None, at_a_time: int = 1) -> None:
+        super().__init__(uid, at_a_time)
+        self._groups = Groups(None, None)
+
+    @contextmanager
+    def running(
+        self,
+        program: Program,
+        job: int,
+        limits: Limits,
+        end_at: float,
+        uid: int | None,
+    ) -> Iterator[bytes]:
+        """Run a program; yield what it recorded. It is gone after the block.
+
+        Args:
+            program: The program; the job holds its code.
+            job: A handle of what it is given.
+            limits: What it may use up.
+            end_at: The moment of the monotonic clock at which it is ended.
+            uid: The user that it runs as; None for whoever runs this.
+
+        Raises:
+            UnavailableError: If it cannot be held.
+        """
+        with self._run(job, limits, end_at, uid) as ended:
+            yield ended.record
+
+    def _needs(self) -> list[Problem]:
+        return needs(self._places.uid, self._places.at_a_time)
+
+    def _test(self) -> None:
+        self._groups = found_groups()
+        SelfTest(self.tier, self._tried, (*ENVIRONMENT, "PWD")).pass_it()
+
+    def _tried(self, job: bytes, limits: Limits) -> Ended:
+        """Return how a program of modicum ended, and what it said."""
+        end_at = time.monotonic() + limits.seconds
+        uid = self._places.uid
+        with (
+            os.fdopen(sealed("job", job), "rb") as given,
+            self._run(given.fileno(), limits, end_at, uid, is_heard=True) as ended,
+        ):
+            return ended
+
+    def _run(
+        self,
+        job: int,
+        limits: Limits,
+        end_at: float,
+        uid: int | None,
+        *,
+        is_heard: bool = False,
+    ) -> AbstractContextManager[Ended]:
+        files = copied(python_root(), executable())
+
+        def made(handles: Handles) -> Command:
+            words = [*files.enter(), *command(files.root, uid, limits, handles)]
+            return Command(words, files.handles)
+
+        return run_held(made, job, limits, self._groups, end_at, is_heard=is_heard)
+
+
+def command(
+    root: Root, uid: int | None, limits: Limits, handles: Handles
+) -> Sequence[str]:
+    """Return the command that makes a sandbox and runs what is first in it.
+
+    The first process of its namespace is bubblewrap's own, as the user who runs this.
+    So the kernel lets it end with whoever watches it, and all others with it; a process
+    that became another user would go on.
+
+    Args:
+        root: What is in it.
+        uid: The user that it runs as; None for whoever runs this.
+        limits: What it may use up.
+        handles: What it is handed.
+    """
+    made = [
+        str(executable()),
+        *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+        *("--unshare-cgroup-try", "--hostname", "sandbox"),
+        *("--new-session", "--die-with-parent", "--clearenv", "--cap-drop", "ALL"),
+        *("--info-fd", str(handles.status), "--block-fd", str(handles.gate)),
+    ]
+    if uid is None:
+        made += ["--unshare-user"]
+    else:  # It becomes that user inside, after root has put everything in place.
+        made += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    for name, value in ENVIRONMENT.items():
+        made += ["--setenv", name, value]
+    for folder in root.folders:  # Left to itself, bubblewrap keeps them to root.
+        made += ["--perms", "0755", "--dir", folder]
+    for inside, outside in root.bound:
+        made += ["--ro-bind", str(outside), inside]
+    for inside in root.covered:
+        made += ["--tmpfs", inside, "--remount-ro", inside]
+    made += ["--chdir", "/", "--remount-ro", "/", "--"]
+    told_inside = settings(uid, limits, filter_bytes(files=True))
+    return [*made, *inside_command(root, told_inside)]
+
+
+def inside_command(root: Root, told_inside: str) -> list[str]:
+    """Return the command that is run inside.
+
+    Args:
+        root: What is inside.
+        told_inside: What the first program is told.
+    """
+    first = _INSIDE.read_text("utf-8")
+    flags = ["-X", "utf8", "-s", "-S", "-B", "-P"]
+    return [root.python, *flags, "-c", first, told_inside]
+
+
+def settings(uid: int | None, limits: Limits, code: bytes) -> str:
+    """Return what the first program in a sandbox is told, as JSON.
+
+    Args:
+        uid: The user that it becomes; None if it stays who it is.
+        limits: What it may use up.
+        code: The filter of system calls.
+    """
+    seconds = math.ceil(limits.seconds) + 1
+    most = {
+        "AS": limits.memory_bytes,
+        "CPU": seconds,
+        "FSIZE": 0,
+        "NOFILE": _FILES_MAX,
+        "CORE": 0,
+        "STACK": _STACK_BYTES,
+        "MEMLOCK": 0,
+        "MSGQUEUE": 0,
+        "SIGPENDING": _SIGNALS_MAX,
+    }
+    told_inside = {
+        "filter": code.hex(),
+        "uid": uid,
+        # Where there is one user alone, the first process counts as well.
+        "processes": limits.processes + (uid is None),
+        "limits": most,
+        "packages": PACKAGES,
+    }
+    return json.dumps(told_inside)

@@ -1,0 +1,54 @@
+"""How long somebody waits for a sandbox, and whether they still do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from modicum.api.ports.escrow import Still, go_on
+from modicum.core.errors import UnavailableError
+from modicum.sandbox.problems import missing
+
+#: Whoever waits longer is told; the longest of usual runs are over then.
+WAIT_SECONDS: Final = 600.0
+_PIECE_SECONDS: Final = 0.2
+
+
+class Patience:
+    """The time that somebody has, for all that they wait for on their way.
+
+    Args:
+        still: Raises if they wait no longer.
+    """
+
+    def __init__(self, still: Still = go_on) -> None:
+        self._still = still
+        self._until = time.monotonic() + WAIT_SECONDS
+
+    def wait(self, happens: Callable[[float], bool]) -> None:
+        """Return when something happens.
+
+        Args:
+            happens: Returns whether it did, within so many seconds.
+
+        Raises:
+            UnavailableError: If it did not for long.
+        """
+        self._still()
+        while not happens(max(0.0, min(self._left(), _PIECE_SECONDS))):
+            self._still()
+            if self._left() <= 0:
+                raise _too_long()
+
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+
+def _too_long() -> UnavailableError:
+    return UnavailableError(
+        missing(
+            f"this program waited for others for {WAIT_SECONDS / 60:g} minutes",
+            "run it again later, or see which other modicum runs programs here",
+        )
+    )

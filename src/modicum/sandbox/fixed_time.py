@@ -1,0 +1,79 @@
+"""Runs that are told at a fixed time, however they went."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from typing import TypeAlias
+
+from modicum.api.ports.escrow import Limits
+from modicum.sandbox.stays import Stay
+
+#: A run, given the moment of the monotonic clock at which it is ended and the user it
+#: runs as. It yields its score at that moment at the latest, and is gone afterwards.
+Run: TypeAlias = Callable[[float, "int | None"], AbstractContextManager["float | None"]]
+
+
+def told_at_the_end(stay: Stay, limits: Limits, run: Run) -> float | None:
+    """Return what a run yields when its time is over: not before, and not later.
+
+    What is left of it then goes on to end behind the caller's back, and its place stays
+    taken until it has: so being hard to kill tells the caller nothing.
+
+    Args:
+        stay: Where it runs, once nothing of the last run is there any more.
+        limits: How long a run takes, and how much memory it may have to give back.
+        run: The run.
+
+    Raises:
+        InputError: If the time is too short to begin and end anything.
+        UnavailableError: If the last run did not end for long.
+    """
+    limits.refuse_short()
+    stay.begin()
+    tell_at = time.monotonic() + limits.seconds
+    said: Future[float | None] = Future()
+    begins = threading.Lock()  # Whoever has it says when nothing is left of the run.
+    watching = threading.Thread(
+        target=_watch,
+        args=(run, tell_at - limits.grace_seconds, stay, said, begins),
+        name="sandbox",
+        daemon=True,  # Whoever ends does not wait: the kernel ends the run then.
+    )
+    try:
+        watching.start()
+    except BaseException:
+        if begins.acquire(blocking=False):
+            stay.end()
+        raise
+    sleep_until(tell_at)
+    return said.result() if said.done() else None
+
+
+def _watch(
+    run: Run,
+    end_at: float,
+    stay: Stay,
+    said: Future[float | None],
+    begins: threading.Lock,
+) -> None:
+    """Run, and tell; the thread that begins a run must outlive it."""
+    if not begins.acquire(blocking=False):
+        return  # Whoever asked is gone.
+    try:
+        with run(end_at, stay.place.uid) as found:
+            said.set_result(found)
+    except BaseException as error:  # noqa: BLE001 - raised by who asked, at the end
+        if said.done():  # It may still be there: then its place stays taken.
+            return
+        said.set_exception(error)
+    stay.end()
+
+
+def sleep_until(moment: float) -> None:
+    """Return when the monotonic clock has reached a moment."""
+    while (left := moment - time.monotonic()) > 0:
+        time.sleep(left)

@@ -1,0 +1,207 @@
+"""The verifier `sev-snp`: who signed a report, of what, on which firmware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from modicum.sandbox.attestation import Claims, Evidence, nonce_digest, refused
+from modicum.sandbox.snp_report import Report, Tcb, parse
+from modicum.system.clock import SystemClock
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+_VCEK: Final = 0
+_CHAIN: Final = 2
+# What AMD writes into the certificate of a chip's key: what it was derived from.
+_TCB_PARTS: Final[Mapping[str, str]] = {
+    "boot_loader": "1.3.6.1.4.1.3704.1.3.1",
+    "tee": "1.3.6.1.4.1.3704.1.3.2",
+    "snp": "1.3.6.1.4.1.3704.1.3.3",
+    "microcode": "1.3.6.1.4.1.3704.1.3.8",
+}
+_TCB_FMC: Final = "1.3.6.1.4.1.3704.1.3.9"
+_CHIP: Final = "1.3.6.1.4.1.3704.1.4"
+_DER_INTEGER, _DER_OCTETS = 0x02, 0x04
+_CHIP_BYTES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SevSnp:
+    """Takes reports of AMD SEV-SNP that lead to a pinned root.
+
+    Attributes:
+        roots: The certificates (ARK) that are trusted, as DER or PEM, from the
+            operator; none comes with modicum, and none is fetched.
+        measurements: What may run, each 48 bytes.
+        tcb_min: The oldest firmware that is taken.
+        vmpl_max: The lowest privilege level that may ask; 0 is the highest.
+        now: Tells the time.
+    """
+
+    roots: Sequence[bytes]
+    measurements: Collection[bytes]
+    tcb_min: Tcb
+    vmpl_max: int = 0
+    now: Callable[[], str] = SystemClock().now
+
+    def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
+        """Return what a processor vouches for.
+
+        Args:
+            evidence: Its report; the certificates of its key (VCEK) and of the key
+                that signed that (ASK).
+            nonce: What it was asked with.
+
+        Raises:
+            VerificationError: If anything of it does not hold.
+        """
+        report = parse(evidence.report)
+        if len(evidence.certificates) != _CHAIN:
+            raise refused("it takes the certificates of the VCEK and of the ASK")
+        chip, signer = (_certificate(each) for each in evidence.certificates)
+        self._refuse_other_chain(chip, signer)
+        _refuse_other_chip(report, chip)
+        _refuse_other_signature(report, chip)
+        self._refuse_other_guest(report, nonce)
+        measured = {
+            "measurement": report.measurement.hex(),
+            "host_data": report.host_data.hex(),
+            "chip_id": report.chip_id.hex(),
+            "tcb": str(report.tcb),
+            "policy": f"{report.policy:#x}",
+            "vmpl": str(report.vmpl),
+        }
+        return Claims("sev-snp", is_proof=True, warning="", measured=measured)
+
+    def _refuse_other_chain(self, chip: Certificate, signer: Certificate) -> None:
+        roots = [_certificate(each) for each in self.roots]
+        root = next((one for one in roots if _signed(signer, one)), None)
+        if root is None or not _signed(root, root):
+            raise refused("its certificates do not lead to a root that is trusted")
+        if not _signed(chip, signer):
+            raise refused("the key of its chip is not signed by the key it names")
+        moment = datetime.fromisoformat(self.now())
+        for one in (chip, signer, root):
+            if not one.not_valid_before_utc <= moment <= one.not_valid_after_utc:
+                raise refused(
+                    "a certificate is not valid at this time",
+                    "correct the clock, or fetch the certificates again",
+                )
+
+    def _refuse_other_guest(self, report: Report, nonce: bytes) -> None:
+        if report.report_data != nonce_digest(nonce):
+            raise refused("it is for another nonce")
+        if report.measurement not in self.measurements:
+            raise refused(
+                "its measurement is not among the allowed ones",
+                "compare how the guest is started with what was allowed",
+            )
+        if report.allows_debugging:
+            raise refused("its policy lets the host look into the guest's memory")
+        if report.allows_migration:
+            raise refused("its policy lets an agent move the guest elsewhere")
+        if report.vmpl > self.vmpl_max:
+            raise refused("who asked for it has too low a privilege level")
+        if not report.tcb.is_at_least(self.tcb_min):
+            raise refused(
+                f"its firmware is {report.tcb}, and {self.tcb_min} is the oldest taken",
+                "update the firmware of the machine",
+            )
+
+
+def _refuse_other_chip(report: Report, chip: Certificate) -> None:
+    if report.signing_key != _VCEK or report.hides_chip:
+        raise refused("it is not signed by the key of a chip that it names")
+    if _octets(_extension(chip, _CHIP)) != report.chip_id:
+        raise refused("its key is of another chip")
+    parts = dict(_TCB_PARTS)
+    if report.has_fmc:
+        parts["fmc"] = _TCB_FMC
+    for name, identifier in parts.items():
+        if _integer(_extension(chip, identifier)) != getattr(report.tcb, name):
+            raise refused("its key is of other firmware")
+
+
+def _refuse_other_signature(report: Report, chip: Certificate) -> None:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
+    key = chip.public_key()
+    is_p384 = isinstance(key, ec.EllipticCurvePublicKey) and isinstance(
+        key.curve, ec.SECP384R1
+    )
+    if not is_p384:
+        raise refused("the key of its chip is not of the curve P-384")
+    assert isinstance(key, ec.EllipticCurvePublicKey)
+    signature = encode_dss_signature(report.r, report.s)
+    try:
+        key.verify(signature, report.signed, ec.ECDSA(hashes.SHA384()))
+    except InvalidSignature as error:
+        raise refused("its signature does not hold") from error
+
+
+def _certificate(content: bytes) -> Certificate:
+    from cryptography import x509
+
+    try:
+        if content.lstrip().startswith(b"-----BEGIN"):
+            return x509.load_pem_x509_certificate(content)
+        return x509.load_der_x509_certificate(content)
+    except ValueError as error:
+        raise refused("one of its certificates cannot be read") from error
+
+
+def _signed(certificate: Certificate, by: Certificate) -> bool:
+    """Whether a certificate was signed by another's key, with RSA-PSS and SHA-384."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+    key, how = by.public_key(), certificate.signature_algorithm_parameters
+    if (
+        certificate.issuer != by.subject
+        or not isinstance(key, rsa.RSAPublicKey)
+        or not isinstance(how, padding.PSS)
+        or not isinstance(certificate.signature_hash_algorithm, hashes.SHA384)
+    ):
+        return False
+    try:
+        key.verify(
+            certificate.signature,
+            certificate.tbs_certificate_bytes,
+            how,
+            certificate.signature_hash_algorithm,
+        )
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _extension(chip: Certificate, identifier: str) -> bytes:
+    from cryptography import x509
+
+    try:
+        found = chip.extensions.get_extension_for_oid(x509.ObjectIdentifier(identifier))
+    except (x509.ExtensionNotFound, ValueError) as error:
+        raise refused("the certificate of its chip is not one of AMD's form") from error
+    value = found.value
+    return value.value if isinstance(value, x509.UnrecognizedExtension) else b""
+
+
+def _integer(content: bytes) -> int:
+    """Return a small number of ASN.1; -1 if it is none."""
+    is_number = len(content) >= 3 and content[0] == _DER_INTEGER
+    is_whole = is_number and content[1] == len(content) - 2 <= 2
+    return int.from_bytes(content[2:], "big") if is_whole else -1
+
+
+def _octets(content: bytes) -> bytes:
+    """Return the id of a chip, which stands there bare or as a string of ASN.1."""
+    is_wrapped = content[:2] == bytes((_DER_OCTETS, _CHIP_BYTES))
+    return content[2:] if is_wrapped and len(content) > _CHIP_BYTES else content

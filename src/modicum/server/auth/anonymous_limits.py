@@ -1,0 +1,92 @@
+"""How often an address may send what recognizes nobody."""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Network
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from modicum.core.errors import UnavailableError
+from modicum.server.auth.client_address import address_of
+from modicum.server.auth.sign_in import CALLBACK_PATH, LOGIN_PATH
+from modicum.server.problems import problem_response
+from modicum.server.rate_limits import Rates
+
+#: So many requests in a minute that recognize nobody are answered for each address.
+STRANGERS_PER_MINUTE: Final = 600
+#: Whoever has one address of IPv6 has as many as these bits leave.
+_NETWORK_BITS: Final = 64
+
+
+class LimitedStrangers:
+    """Answers an address only so often that nobody is recognized.
+
+    Requests that recognize somebody are not counted, and are served whatever others at
+    the same address do; one that is too large recognizes nobody. Signing in is counted
+    before it: it asks the provider.
+
+    Args:
+        app: What answers.
+        rates: Counts by address.
+    """
+
+    def __init__(self, app: ASGIApp, rates: Rates) -> None:
+        self._app = app
+        self._rates = rates
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request.
+
+        Args:
+            scope: What it is.
+            receive: Receives its body.
+            send: Sends the answer.
+        """
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if scope["path"] in (LOGIN_PATH, CALLBACK_PATH):
+            if not await self._refused(scope, receive, send):
+                await self._app(scope, receive, send)
+            return
+        is_refused = False
+
+        async def unless_refused(message: Message) -> None:
+            nonlocal is_refused
+            if message["type"] == "http.response.start" and _is_strange(
+                message["status"], scope
+            ):
+                is_refused = await self._refused(scope, receive, send)
+            if not is_refused:
+                await send(message)
+
+        await self._app(scope, receive, unless_refused)
+
+    async def _refused(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Count a request, and refuse it if there were too many."""
+        try:
+            self._rates.note(_where(scope))
+        except UnavailableError as error:
+            state = scope.setdefault("state", {})
+            state["code"] = error.code.value
+            answer = problem_response(error, trace=state.get("trace", ""))
+            await answer(scope, receive, send)
+            return True
+        return False
+
+
+def _is_strange(status: int, scope: Scope) -> bool:
+    """Return whether nobody is recognized, or too much came before anybody could be."""
+    return status == 401 or (status == 413 and "who" not in scope.get("state", {}))
+
+
+def _where(scope: Scope) -> str:
+    """Return what stands for all addresses that somebody has who has this one."""
+    client = scope.get("client")
+    address = address_of(client[0] if client else None)
+    if address is None:
+        return ""
+    if address.version == 4:
+        return str(address)
+    return str(IPv6Network((int(address), _NETWORK_BITS), strict=False))

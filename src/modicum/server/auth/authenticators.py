@@ -1,0 +1,87 @@
+"""Programs that show an access token of the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.requests import Request
+
+from modicum.api.permissions.identity import Identity
+from modicum.server.auth.credentials import TOKEN_PREFIX, credentials_of
+from modicum.server.auth.grants import Roster
+from modicum.server.auth.jwt import check_claims, read_token, seconds
+from modicum.server.auth.names import program_name
+from modicum.server.auth.ports import Clock
+from modicum.server.auth.problems import not_accepted
+from modicum.server.auth.provider import Provider
+from modicum.server.settings.model import Programs
+
+#: What tokens that are shown here say that they are. Others are for other uses.
+_TYPES: Final = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
+
+
+class ProgramTokens:
+    """Recognizes programs by `Authorization: Bearer` with a JWT.
+
+    A person's access token is refused, though the same provider signed it for the
+    same audience: what a program may do, nobody does by way of it.
+
+    Args:
+        provider: Whose tokens these are.
+        programs: How programs are told.
+        roster: What they may do.
+        clock: The time.
+        leeway_s: By how many seconds clocks may differ.
+        cookie: The name of the session's cookie, which must not be there as well.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        programs: Programs,
+        roster: Roster,
+        clock: Clock,
+        leeway_s: int,
+        *,
+        cookie: str,
+    ) -> None:
+        self._provider = provider
+        self._programs = programs
+        self._roster = roster
+        self._clock = clock
+        self._leeway_s = leeway_s
+        self._cookie = cookie
+
+    async def identify(self, request: Request) -> Identity | None:
+        """Return which program asks; None if the request brings no such token.
+
+        Raises:
+            AccessError: If the token does not hold, or is no program's.
+            UnavailableError: If the provider does not answer.
+        """
+        bearer = credentials_of(request, self._cookie).bearer
+        if bearer is None or bearer.startswith(TOKEN_PREFIX):
+            return None
+        token = await read_token(self._provider, bearer)
+        claims = token.claims
+        check_claims(
+            claims,
+            issuer=self._provider.issuer,
+            audience=self._programs.audience,
+            now=seconds(self._clock.now()),
+            leeway_s=self._leeway_s,
+        )
+        if token.type not in _TYPES or not self._is_of_a_program(claims):
+            raise not_accepted()
+        name = program_name(claims.get(self._programs.name))
+        return self._roster.program(name, via=f"token of {self._provider.issuer}")
+
+    def _is_of_a_program(self, claims: Mapping[str, Any]) -> bool:
+        if "cnf" in claims or "nonce" in claims:
+            return False  # Bound to a key that was not shown; or an ID token.
+        told_by = self._programs.told_by
+        if told_by is not None:
+            return bool(claims.get(told_by[0]) == told_by[1])
+        name = claims.get(self._programs.name)
+        return isinstance(name, str) and name == claims.get("sub")

@@ -1,0 +1,98 @@
+"""Which credentials a request carries: at most one, where it belongs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote_plus
+
+from starlette.requests import Request
+
+from modicum.server.auth.problems import unusable
+
+#: What an API token begins with: found by those who search code for lost secrets.
+TOKEN_PREFIX: Final = "mdc_"  # noqa: S105 - the prefix of tokens, and none itself
+#: Longer ones are not looked at.
+BEARER_CHARACTERS_MAX: Final = 16 * 1024
+
+_BEARER: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/-]+=*)")
+_IN_QUERY: Final = re.compile(r"(?:^|&)(?:access_token|token|id_token|api_key)=", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a request brings to be recognized by.
+
+    Attributes:
+        bearer: What stands behind `Bearer`.
+        session: The secret of the session's cookie.
+    """
+
+    bearer: str | None = field(default=None, repr=False)
+    session: str | None = field(default=None, repr=False)
+
+
+def credentials_of(request: Request, cookie: str) -> Credentials:
+    """Return what a request brings.
+
+    Args:
+        request: The request.
+        cookie: The name of the session's cookie.
+
+    Raises:
+        AccessError: If there are two, one that is no bearer token, or one in the
+            address, where logs would keep it.
+    """
+    query = request.scope.get("query_string", b"").decode("latin-1")
+    if _IN_QUERY.search(query) or TOKEN_PREFIX in unquote_plus(query):
+        raise unusable(
+            "a token stands in the address, where logs and histories keep it",
+            "send it as  Authorization: Bearer …, and revoke this one",
+        )
+    bearer = _bearer(request)
+    session = one_cookie(request, cookie)
+    if bearer is not None and session is not None:
+        raise unusable(
+            "the request brings a token and a session: they may be two people's",
+            "send one of them",
+        )
+    return Credentials(bearer, session)
+
+
+def _bearer(request: Request) -> str | None:
+    given = request.headers.getlist("authorization")
+    if not given:
+        return None
+    if len(given) > 1:
+        raise unusable("the request has two Authorization headers", "send one")
+    found = _BEARER.fullmatch(given[0].strip(" "))
+    if found is None or len(given[0]) > BEARER_CHARACTERS_MAX:
+        raise unusable(
+            "the Authorization header holds no bearer token",
+            "send  Authorization: Bearer TOKEN",
+        )
+    return found.group(1)
+
+
+def one_cookie(request: Request, name: str) -> str | None:
+    """Return the value of a cookie; None if there is none.
+
+    Args:
+        request: The request.
+        name: The cookie's name.
+
+    Raises:
+        AccessError: If there are two: somebody planted one of them.
+    """
+    values = [
+        value.strip()
+        for header in request.headers.getlist("cookie")
+        for key, _, value in (pair.partition("=") for pair in header.split(";"))
+        if key.strip() == name
+    ]
+    if len(values) > 1:
+        raise unusable(
+            "the request has the same cookie twice", "remove this site's cookies"
+        )
+    return values[0] if values else None

@@ -1,0 +1,112 @@
+"""Reading signed tokens of a provider: nothing in them counts before the signature."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from joserfc import jwt
+from joserfc.errors import ExpiredTokenError, JoseError
+from joserfc.jws import JWSRegistry
+
+from modicum.server.auth.problems import expired, not_accepted
+from modicum.server.auth.provider import ALGORITHMS, Provider
+
+#: Longer tokens are not looked at.
+TOKEN_CHARACTERS_MAX: Final = 16 * 1024
+
+
+def seconds(now: str) -> int:
+    """Return a time of the clock in seconds since 1970."""
+    return int(datetime.fromisoformat(now).timestamp())
+
+
+class Signed:
+    """A token whose signature holds.
+
+    Attributes:
+        type: What it says that it is, in small letters; empty if nothing.
+        claims: What it says.
+    """
+
+    def __init__(self, type_: str, claims: Mapping[str, Any]) -> None:
+        self.type = type_
+        self.claims = claims
+
+
+async def read_token(provider: Provider, text: str) -> Signed:
+    """Return what a token says, if the provider signed it.
+
+    Where the key is, and which algorithms will do, is never taken from the token.
+
+    Args:
+        provider: Who must have signed it.
+        text: The token.
+
+    Raises:
+        AccessError: If it is no token, or not signed by the provider.
+        UnavailableError: If the provider does not answer.
+    """
+    header = _header(text)
+    algorithm, kid = header.get("alg"), header.get("kid")
+    if not isinstance(algorithm, str) or not isinstance(kid, str | None):
+        raise not_accepted()
+    if algorithm not in ALGORITHMS:
+        raise not_accepted()
+    key = await provider.key(kid, algorithm)
+    registry = JWSRegistry(algorithms=[algorithm], strict_check_header=False)
+    try:
+        claims = jwt.decode(text, key, [algorithm], registry).claims
+    except (JoseError, ValueError, TypeError, RecursionError):
+        raise not_accepted() from None
+    type_ = header.get("typ")
+    return Signed(type_.lower() if isinstance(type_, str) else "", claims)
+
+
+def _header(text: str) -> dict[str, Any]:
+    parts = text.split(".")
+    if len(parts) != 3 or len(text) > TOKEN_CHARACTERS_MAX:
+        raise not_accepted()
+    try:
+        padded = parts[0] + "=" * (-len(parts[0]) % 4)
+        header = json.loads(base64.b64decode(padded, b"-_", validate=True))
+    except (ValueError, RecursionError):
+        raise not_accepted() from None
+    if not isinstance(header, dict):
+        raise not_accepted()
+    return header
+
+
+def check_claims(
+    claims: Mapping[str, Any], *, issuer: str, audience: str, now: int, leeway_s: int
+) -> None:
+    """Refuse a token that is of another issuer, for somebody else, or not of now.
+
+    Args:
+        claims: What it says.
+        issuer: Whose it must be.
+        audience: Whom it must be for, among others perhaps.
+        now: The time, in seconds since 1970.
+        leeway_s: By how much clocks may differ.
+
+    Raises:
+        AccessError: If it does not hold.
+    """
+    registry = jwt.JWTClaimsRegistry(
+        now=now,
+        leeway=leeway_s,
+        iss={"essential": True, "value": issuer},
+        aud={"essential": True, "value": audience},
+        sub={"essential": True},
+        exp={"essential": True},
+        iat={"essential": True},
+    )
+    try:
+        registry.validate(dict(claims))
+    except ExpiredTokenError:
+        raise expired("the token") from None
+    except (JoseError, ValueError, TypeError, OverflowError):
+        raise not_accepted() from None

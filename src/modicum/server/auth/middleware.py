@@ -1,0 +1,151 @@
+"""What every request passes before anything else, and what every answer says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from modicum.core.errors import AccessError, Code, ModicumError, Problem
+from modicum.server.auth.client_address import FORWARDING, Journey, journey
+from modicum.server.auth.problems import unusable
+from modicum.server.settings.model import Network
+
+_SECURITY: Final[tuple[tuple[str, str], ...]] = (
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
+        " connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none';"
+        " frame-ancestors 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
+)
+_HSTS: Final = ("strict-transport-security", "max-age=31536000")
+_NO_STORE: Final = ("cache-control", "no-store")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What the guard goes by.
+
+    Attributes:
+        hosts: The values of `Host` that are answered, in small letters.
+        trusted: The networks of proxies that are believed.
+        is_https: Whether the server is reached by https.
+        is_local: Whether it serves one person on this machine, without proxies.
+    """
+
+    hosts: frozenset[str]
+    trusted: Sequence[Network]
+    is_https: bool
+    is_local: bool = False
+
+
+class Guard:
+    """Refuses what could deceive the server, and keeps browsers from being deceived.
+
+    A page of another site may have a name of its own point to this machine (DNS
+    rebinding): such a request carries that name as `Host`, and is refused.
+
+    Args:
+        app: What answers.
+        gate: What it goes by.
+        refuse: Turns a mistake into an answer.
+    """
+
+    def __init__(
+        self, app: ASGIApp, gate: Gate, refuse: Callable[[ModicumError], ASGIApp]
+    ) -> None:
+        self._app = app
+        self._gate = gate
+        self._refuse = refuse
+        security = [*_SECURITY, *([_HSTS] if gate.is_https else [])]
+        self._says = [(name.encode(), value.encode()) for name, value in security]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request.
+
+        Args:
+            scope: What it is.
+            receive: Receives its body.
+            send: Sends the answer.
+        """
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # There are no web sockets here.
+            return
+        send = self._saying(send)
+        headers = [
+            (name.decode("latin-1").lower(), value.decode("latin-1"))
+            for name, value in scope["headers"]
+        ]
+        client = scope.get("client")
+        came = journey(client[0] if client else None, headers, self._gate.trusted)
+        try:
+            self._check(headers, came)
+        except ModicumError as error:
+            await self._refuse(error)(scope, receive, send)
+            return
+        _tell(scope, came)
+        await self._app(scope, receive, send)
+
+    def _check(self, headers: Sequence[tuple[str, str]], came: Journey) -> None:
+        hosts = [value.strip().lower() for name, value in headers if name == "host"]
+        if len(hosts) != 1 or hosts[0] not in self._gate.hosts:
+            raise AccessError(
+                Problem(
+                    Code.BAD_REQUEST,
+                    "the request is for another host",
+                    help="use the address in `public_url`, or name this one in"
+                    " `allowed_hosts`",
+                )
+            )
+        secret = any(name in ("authorization", "cookie") for name, _ in headers)
+        if secret and not came.is_safe:
+            raise unusable(
+                "credentials came over plain http, or by a proxy that is not known",
+                "use https; name the proxy in `trusted_proxies`, have it send"
+                " X-Forwarded-Proto, and revoke what was sent",
+            )
+        if self._gate.is_local and not came.is_safe:
+            raise unusable(
+                "a server without sign-in answers this machine only",
+                "configure sign-in to put it behind a proxy",
+            )
+
+    def _saying(self, send: Send) -> Send:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = list(message.get("headers", []))
+                names = {name.lower() for name, _ in given}
+                extra = [pair for pair in self._says if pair[0] not in names]
+                if b"cache-control" not in names:
+                    extra.append((_NO_STORE[0].encode(), _NO_STORE[1].encode()))
+                message = {**message, "headers": given + extra}
+            await send(message)
+
+        return with_headers
+
+
+def _tell(scope: Scope, came: Journey) -> None:
+    """Have a request say how it came, and nothing that proxies said about it.
+
+    The request itself is changed: which route takes it is noted there, and told in
+    the log by what watches from outside. A copy would keep that to itself.
+    """
+    port = scope["client"][1] if scope.get("client") else 0
+    scope["scheme"] = "https" if came.is_https else "http"
+    scope["client"] = (str(came.client), port) if came.client is not None else None
+    scope["headers"] = [
+        (name, value)
+        for name, value in scope["headers"]
+        if name.decode("latin-1").lower() not in FORWARDING
+    ]

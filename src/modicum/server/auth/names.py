@@ -1,0 +1,121 @@
+"""Names of people and programs, so that nobody is taken for somebody else."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from modicum.core.errors import Code, InputError, Problem, printable
+from modicum.policy.declarations.roles import meant_by
+from modicum.server.auth.problems import forbidden
+
+#: What the name of every program begins with, and nobody else's does.
+PROGRAM_PREFIX: Final = "service:"
+
+_NAME: Final = re.compile(r"\w[\w.@+-]{0,191}")
+
+
+def person_name(claimed: object, *, fold_case: bool) -> str:
+    """Return the name by which the ledger knows a person.
+
+    Two people whom a policy cannot tell apart must not both get in, so only one way
+    of writing a name is taken: small letters, no blanks, nothing that looks alike.
+
+    Args:
+        claimed: The name that the provider gave.
+        fold_case: Whether the provider takes capitals to mean nothing.
+
+    Raises:
+        AccessError: If it is no such name.
+    """
+    name = _taken(claimed, fold_case=fold_case)
+    if name is None:
+        raise forbidden(
+            "the provider gives a name that cannot be told from others' for certain",
+            "have it give names in small letters without blanks, or choose another"
+            " claim for `name` in the settings",
+        )
+    return name
+
+
+def owner_name(claimed: str) -> str:
+    """Return the name of the person that a token is to be for, as at sign-in.
+
+    Args:
+        claimed: The name; capitals mean nothing in it.
+
+    Raises:
+        InputError: If nobody could sign in by it.
+    """
+    name = _taken(claimed, fold_case=True)
+    if name is None:
+        raise InputError(
+            Problem(
+                Code.BAD_NAME,
+                f"`{printable(claimed[:60])}` is no name of a person: nobody signs in"
+                " by it",
+                help="a person's name has letters, digits and any of  . _ @ + -  ; say"
+                " that the token is for a program, if it is",
+            )
+        )
+    return name
+
+
+def program_name(claimed: object) -> str:
+    """Return the name by which the ledger knows a program.
+
+    Args:
+        claimed: The name that the provider gave.
+
+    Raises:
+        AccessError: If it cannot be told from others for certain.
+    """
+    name = claimed if isinstance(claimed, str) else ""
+    if not is_plain(name):
+        raise forbidden(
+            "the provider gives the program a name that cannot be told from others'",
+            "give it a name in small letters, without blanks",
+        )
+    return f"{PROGRAM_PREFIX}{name}"
+
+
+def program_actor(claimed: str) -> str:
+    """Return the name of the program that a token is to be for.
+
+    Args:
+        claimed: The name, with `service:` before it or without.
+
+    Raises:
+        InputError: If it is no name.
+    """
+    name = claimed.removeprefix(PROGRAM_PREFIX)
+    if not is_plain(name):
+        raise InputError(
+            Problem(
+                Code.BAD_NAME,
+                f"`{printable(claimed[:60])}` is no name of a program",
+                help=f"call it  {PROGRAM_PREFIX}NAME , or  NAME : small letters, digits"
+                " and any of  . _ @ + -",
+            )
+        )
+    return f"{PROGRAM_PREFIX}{name}"
+
+
+def _taken(claimed: object, *, fold_case: bool) -> str | None:
+    """Return a person's name in the only way that is taken; None if it is none."""
+    name = claimed if isinstance(claimed, str) else ""
+    if fold_case and unicodedata.is_normalized("NFKC", name):
+        # Where small letters are more than a matter of capitals, as with a long s,
+        # the check below refuses.
+        name = name.lower()
+    return name if is_plain(name) else None
+
+
+def is_plain(name: str) -> bool:
+    """Return whether a name is written in the only way that is taken."""
+    return (
+        _NAME.fullmatch(name) is not None
+        and unicodedata.is_normalized("NFKC", name)
+        and meant_by(name) == name
+    )

@@ -1,0 +1,43 @@
+"""What recognizing somebody needs from elsewhere."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from modicum.api.permissions.identity import Identity
+from modicum.api.permissions.sessions import Session
+from modicum.api.permissions.tokens import Token
+from modicum.server.auth.registry import OpenedSession
+
+
+class Clock(Protocol):
+    """The time of day, in UTC."""
+
+    def now(self) -> str:
+        """Return the time, as `YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
+
+    def after(self, now: str, seconds: int) -> str:
+        """Return the time that many seconds after `now`."""
+
+
+class Tokens(Protocol):
+    """Where API tokens are kept."""
+
+    def token_by_digest(self, digest: str) -> Token | None:
+        """Return the token with a digest; None if none may be used now."""
+
+
+class SessionBook(Protocol):
+    """Where sessions are kept."""
+
+    def add_session(self, identity: Identity, *, seconds: int) -> OpenedSession:
+        """Begin a session for somebody who was recognized."""
+
+    def session_by_digest(self, digest: str) -> Session | None:
+        """Return the session with a digest; None if there is none, or it is over."""
+
+    def prolong_session(self, digest: str, until: str) -> None:
+        """Have a session end later; nothing happens if there is none."""
+
+    def end_session(self, digest: str) -> None:
+        """End a session; nothing happens if there is none."""

@@ -1,0 +1,228 @@
+"""What an OpenID provider says about itself: its addresses and its keys."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from joserfc.errors import JoseError
+from joserfc.jwk import JWKRegistry, Key
+
+from modicum.core.errors import UnavailableError
+from modicum.server.auth.http_fetch import Fetch, trusted_address
+from modicum.server.auth.problems import not_accepted, provider_failed
+
+#: Signatures that are accepted: by key pairs only. With a shared secret, whoever can
+#: check a token can make one; `none` is no signature.
+ALGORITHMS: Final = frozenset(
+    {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"}
+)
+_KEY_TYPES: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC"}
+_RSA_BITS_MIN: Final = 2048
+_KEYS_MAX: Final = 100
+
+#: How long what a provider said is taken to be so.
+FRESH_S: Final = 3600.0
+#: How long it is gone by if the provider does not answer any more.
+STALE_S: Final = 24 * 3600.0
+#: Tokens with unknown keys have it asked no more often than this.
+ASK_EVERY_S: Final = 30.0
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The addresses of a provider.
+
+    Attributes:
+        issuer: Its issuer.
+        authorization_endpoint: Where people are sent to sign in.
+        token_endpoint: Where codes are exchanged.
+        jwks_uri: Where its keys are.
+        sends_issuer: Whether it always says who it is when it sends people back.
+        takes_basic: Whether the token endpoint takes the secret as a header.
+    """
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    sends_issuer: bool
+    takes_basic: bool
+
+
+class _Kept(Generic[_T]):
+    """A value that is asked for once, by whoever comes first, and kept for a while."""
+
+    def __init__(
+        self, ask: Callable[[], Awaitable[_T]], monotonic: Callable[[], float]
+    ) -> None:
+        self._ask = ask
+        self._monotonic = monotonic
+        self._lock = asyncio.Lock()
+        self._value: _T | None = None
+        self._got_at = 0.0
+        self._asked_at: float | None = None
+        self._vain = 0
+
+    async def get(self, newer_than: float | None = None) -> _T:
+        """Return the value.
+
+        Args:
+            newer_than: Ask again if it was got before this time, unless the provider
+                was asked a moment ago.
+        """
+        if self._is_good(newer_than) and self._value is not None:
+            return self._value
+        vain = self._vain
+        # Whoever waits here finds what the first one got, or that it got nothing: else
+        # each would wait for a provider that is down, after all those before.
+        async with self._lock:
+            is_good = self._is_good(newer_than)
+            if vain == self._vain and not is_good and self._may_ask():
+                await self._renew()
+            if self._value is None:
+                raise provider_failed("does not answer")
+            return self._value
+
+    def _is_good(self, newer_than: float | None) -> bool:
+        fresh = self._monotonic() - self._got_at < FRESH_S
+        wanted = newer_than is None or self._got_at > newer_than
+        return self._value is not None and fresh and wanted
+
+    def _may_ask(self) -> bool:
+        asked = self._asked_at
+        return asked is None or self._monotonic() - asked >= ASK_EVERY_S
+
+    async def _renew(self) -> None:
+        self._asked_at = self._monotonic()
+        try:
+            self._value = await self._ask()
+            self._got_at = self._monotonic()
+        except UnavailableError:
+            self._vain += 1
+            if self._value is None:
+                self._asked_at = None  # There is nothing to go by: try again.
+                raise
+            if self._monotonic() - self._got_at > STALE_S:
+                self._value = None
+                raise
+
+    @property
+    def got_at(self) -> float:
+        """When the value was got."""
+        return self._got_at
+
+
+class Provider:
+    """An OpenID provider, as it describes itself.
+
+    Args:
+        issuer: Its issuer; its metadata is found there.
+        fetch: How it is asked.
+        monotonic: Seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        fetch: Fetch,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.issuer = issuer
+        self._fetch = fetch
+        self._metadata = _Kept(self._ask_metadata, monotonic)
+        self._keys = _Kept(self._ask_keys, monotonic)
+
+    async def metadata(self) -> Metadata:
+        """Return the provider's addresses.
+
+        Raises:
+            UnavailableError: If it does not answer, or as another issuer.
+        """
+        return await self._metadata.get()
+
+    async def key(self, kid: str | None, algorithm: str) -> Key:
+        """Return the key that a token names.
+
+        Args:
+            kid: The id of the key; None will do if only one key fits.
+            algorithm: How the token is signed, one of `ALGORITHMS`.
+
+        Raises:
+            AccessError: If there is no such key, also after asking again.
+            UnavailableError: If the provider does not answer.
+        """
+        keys = await self._keys.get()
+        found = _fitting(keys, kid, algorithm)
+        if not found:
+            found = _fitting(
+                await self._keys.get(newer_than=self._keys.got_at), kid, algorithm
+            )
+        if len(found) != 1:
+            raise not_accepted()
+        return found[0]
+
+    async def _ask_metadata(self) -> Metadata:
+        url = self.issuer.rstrip("/") + "/.well-known/openid-configuration"
+        status, told = await self._fetch(url)
+        if status != 200 or told.get("issuer") != self.issuer:
+            raise provider_failed("does not describe itself as the issuer in `oidc`")
+        methods = told.get("token_endpoint_auth_methods_supported")
+        return Metadata(
+            self.issuer,
+            _address(told, "authorization_endpoint"),
+            _address(told, "token_endpoint"),
+            _address(told, "jwks_uri"),
+            told.get("authorization_response_iss_parameter_supported") is True,
+            not isinstance(methods, list) or "client_secret_basic" in methods,
+        )
+
+    async def _ask_keys(self) -> tuple[Key, ...]:
+        status, told = await self._fetch((await self.metadata()).jwks_uri)
+        listed = told.get("keys")
+        if status != 200 or not isinstance(listed, list):
+            raise provider_failed("gives no keys")
+        return tuple(_usable(listed[:_KEYS_MAX]))
+
+
+def _address(told: Mapping[str, Any], key: str) -> str:
+    return trusted_address(told.get(key), key)
+
+
+def _usable(listed: list[object]) -> list[Key]:
+    """Return the keys of a set that signatures can be checked with."""
+    keys: list[Key] = []
+    for one in listed:
+        if not isinstance(one, dict) or one.get("kty") not in ("RSA", "EC"):
+            continue
+        if one.get("use") not in (None, "sig"):
+            continue
+        try:
+            if one["kty"] == "RSA" and _bits(one["n"]) < _RSA_BITS_MIN:
+                continue
+            keys.append(JWKRegistry.import_key(one))
+        except (JoseError, ValueError, TypeError, KeyError):
+            continue  # One that is unknown here says nothing about the others.
+    return keys
+
+
+def _bits(number: str) -> int:
+    """Return the length of a number in URL-safe Base64 without padding."""
+    padded = number + "=" * (-len(number) % 4)
+    return int.from_bytes(base64.urlsafe_b64decode(padded)).bit_length()
+
+
+def _fitting(keys: tuple[Key, ...], kid: str | None, algorithm: str) -> list[Key]:
+    return [
+        key
+        for key in keys
+        if key.key_type == _KEY_TYPES[algorithm[:2]]
+        and (kid is None or key.kid == kid)
+        and key.get("alg") in (None, algorithm)
+    ]

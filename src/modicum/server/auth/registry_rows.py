@@ -1,0 +1,168 @@
+"""Tokens and sessions as rows, and the statements on them."""
+
+from __future__ import annotations
+
+from typing import Any, LiteralString
+
+from modicum.api.permissions.sessions import Session
+from modicum.api.permissions.stored import (
+    grants_of,
+    grants_text,
+    identity_of,
+    identity_text,
+)
+from modicum.api.permissions.tokens import ACTIVE_TOKENS_MAX, Token
+from modicum.core.errors import AccessError, Code, Problem, VerificationError
+from modicum.storage.service_tables import Statement
+
+_SELECT: LiteralString = (
+    "SELECT id, digest, actor, grants, kind, name, created_by, created_at,"
+    " expires_at, revoked_at FROM {s}.tokens "
+)
+_KINDS = {"person": False, "service": True}
+#: So many sessions that are over are forgotten whenever one begins.
+FORGOTTEN_MAX = 100
+
+
+# --- tokens ---
+
+
+def all_tokens() -> Statement:
+    """Return the query for every token, oldest first."""
+    return Statement(_SELECT + "ORDER BY created_at, id")
+
+
+def token_with(digest: str) -> Statement:
+    """Return the query for the token with a digest."""
+    return Statement(_SELECT + "WHERE digest = {digest}", {"digest": digest})
+
+
+def token_called(identifier: str) -> Statement:
+    """Return the query for the token with an id."""
+    return Statement(_SELECT + "WHERE id = {id}", {"id": identifier})
+
+
+def adding(token: Token, active_max: int = ACTIVE_TOKENS_MAX) -> Statement:
+    """Return what adds a token, unless its actor has so many active ones already.
+
+    Args:
+        token: The token.
+        active_max: How many active tokens of its actor there may be with it.
+    """
+    return Statement(
+        "INSERT INTO {s}.tokens (id, digest, name, actor, kind, grants, created_by,"
+        " created_at, expires_at, revoked_at) SELECT {id}, {digest}, {name}, {actor},"
+        " {kind}, {grants}, {created_by}, {created_at}, {expires_at}, {revoked_at}"
+        " WHERE (SELECT count(*) FROM {s}.tokens WHERE actor = {actor}"
+        " AND revoked_at = '' AND expires_at > {created_at}) < {active_max}",
+        {
+            "id": token.id,
+            "digest": token.digest,
+            "name": token.name,
+            "actor": token.actor,
+            "kind": "service" if token.is_service else "person",
+            "grants": grants_text(token.grants),
+            "created_by": token.created_by,
+            "created_at": token.created_at,
+            "expires_at": token.expires_at,
+            "revoked_at": token.revoked_at,
+            "active_max": active_max,
+        },
+    )
+
+
+def revoking(identifier: str, now: str) -> Statement:
+    """Return what revokes a token, unless it was revoked before."""
+    return Statement(
+        "UPDATE {s}.tokens SET revoked_at = {now} WHERE id = {id} AND revoked_at = ''",
+        {"id": identifier, "now": now},
+    )
+
+
+def token_of(row: tuple[Any, ...]) -> Token:
+    """Return the token that a row stands for.
+
+    Raises:
+        VerificationError: If it stands for none: nobody is let in by it.
+    """
+    identifier, digest, actor, grants, kind, *rest = row
+    try:
+        return Token(identifier, digest, actor, grants_of(grants), _KINDS[kind], *rest)
+    except (ValueError, KeyError) as error:
+        raise _damaged(f"the token `{identifier}`") from error
+
+
+# --- sessions ---
+
+
+def session_with(digest: str) -> Statement:
+    """Return the query for the session with a digest."""
+    return Statement(
+        "SELECT digest, identity, csrf, created_at, expires_at FROM {s}.sessions"
+        " WHERE digest = {digest}",
+        {"digest": digest},
+    )
+
+
+def beginning(session: Session) -> Statement:
+    """Return what adds a session."""
+    return Statement(
+        "INSERT INTO {s}.sessions (digest, identity, csrf, created_at, expires_at)"
+        " VALUES ({digest}, {identity}, {csrf}, {created_at}, {expires_at})",
+        {
+            "digest": session.digest,
+            "identity": identity_text(session.identity),
+            "csrf": session.csrf,
+            "created_at": session.created_at,
+            "expires_at": session.expires_at,
+        },
+    )
+
+
+def prolonging(digest: str, until: str) -> Statement:
+    """Return what has a session end later; it never has one end sooner."""
+    return Statement(
+        "UPDATE {s}.sessions SET expires_at = {until}"
+        " WHERE digest = {digest} AND expires_at < {until}",
+        {"digest": digest, "until": until},
+    )
+
+
+def ending(digest: str) -> Statement:
+    """Return what ends a session."""
+    return Statement(
+        "DELETE FROM {s}.sessions WHERE digest = {digest}", {"digest": digest}
+    )
+
+
+def forgetting(now: str, count_max: int = FORGOTTEN_MAX) -> Statement:
+    """Return what deletes sessions that are over, those that ended first at first."""
+    return Statement(
+        "DELETE FROM {s}.sessions WHERE digest IN (SELECT digest FROM {s}.sessions"
+        " WHERE expires_at <= {now} ORDER BY expires_at LIMIT {count})",
+        {"now": now, "count": count_max},
+    )
+
+
+def session_of(row: tuple[Any, ...]) -> Session:
+    """Return the session that a row stands for.
+
+    Raises:
+        VerificationError: If it stands for none: nobody is let in by it.
+    """
+    digest, identity, *rest = row
+    try:
+        return Session(digest, identity_of(identity), *rest)
+    except (ValueError, AccessError) as error:
+        raise _damaged("a session") from error
+
+
+def _damaged(what: str) -> VerificationError:
+    return VerificationError(
+        Problem(
+            Code.LEDGER_BROKEN,
+            f"{what} is not stored as it was written",
+            notes=("nobody is let in by it",),
+            help="look for what changed it; delete it",
+        )
+    )

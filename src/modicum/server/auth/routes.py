@@ -1,0 +1,93 @@
+"""`/login` and `/logout`: how people come in with a browser, and leave."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from modicum.api.permissions.identity import Identity
+from modicum.server.auth.cookies import CookieJar
+from modicum.server.auth.credentials import one_cookie
+from modicum.server.auth.grants import Roster
+from modicum.server.auth.local_link import LINK_PATH, OneTimeLink
+from modicum.server.auth.problems import not_accepted
+from modicum.server.auth.safe_redirect import FIRST_PAGE
+from modicum.server.auth.sessions import Sessions
+from modicum.server.auth.sign_in import CALLBACK_PATH, LOGIN_PATH, LOGIN_SECONDS, SignIn
+
+
+def leaving(sessions: Sessions) -> APIRouter:
+    """Return the route that ends a session.
+
+    Args:
+        sessions: The sessions.
+    """
+    router = APIRouter(include_in_schema=False)
+
+    @router.post("/logout")
+    async def logout(request: Request) -> Response:
+        """End the session, which only its own pages can."""
+        if await sessions.identify(request) is None:
+            raise not_accepted()
+        response = Response(status_code=204)
+        await sessions.end(request, response)
+        return response
+
+    return router
+
+
+def with_provider(
+    sign_in: SignIn, roster: Roster, sessions: Sessions, jar: CookieJar
+) -> APIRouter:
+    """Return the routes by which people sign in with a provider.
+
+    Args:
+        sign_in: The provider.
+        roster: What people may do.
+        sessions: The sessions.
+        jar: The cookies.
+    """
+    router = APIRouter(include_in_schema=False)
+
+    @router.get(LOGIN_PATH)
+    async def login(request: Request) -> Response:
+        """Send somebody to the provider."""
+        started = await sign_in.start(request.query_params.get("next", FIRST_PAGE))
+        response = RedirectResponse(started.url, 303)
+        jar.set_login(response, started.sealed, LOGIN_SECONDS)
+        return response
+
+    @router.get(CALLBACK_PATH)
+    async def callback(request: Request) -> Response:
+        """Begin a session for somebody who is back from the provider."""
+        query = request.scope["query_string"].decode("latin-1")
+        somebody, wanted = await sign_in.finish(query, one_cookie(request, jar.login))
+        identity = roster.person(somebody.name, somebody.groups, sessions.via)
+        response = RedirectResponse(wanted, 303)
+        jar.clear_login(response)
+        await sessions.begin(request, identity, response)
+        return response
+
+    return router
+
+
+def with_link(link: OneTimeLink, user: Identity, sessions: Sessions) -> APIRouter:
+    """Return the route by which the only user of a local server comes in.
+
+    Args:
+        link: The one-time link.
+        user: Who they are.
+        sessions: The sessions.
+    """
+    router = APIRouter(include_in_schema=False)
+
+    @router.get(LINK_PATH)
+    async def local(request: Request) -> Response:
+        """Begin a session for whoever has the link."""
+        link.use(request.query_params.get("key", ""))
+        response = RedirectResponse(FIRST_PAGE, 303)
+        await sessions.begin(request, user, response)
+        return response
+
+    return router

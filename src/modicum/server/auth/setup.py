@@ -1,0 +1,197 @@
+"""The entrance of one server, put together from its settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter
+
+from modicum.api.permissions.identity import Identity
+from modicum.core.canonical import Plain, digest, encode
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.server.auth import routes
+from modicum.server.auth.api_tokens import ApiTokens
+from modicum.server.auth.authentication import Authenticator
+from modicum.server.auth.authenticators import ProgramTokens
+from modicum.server.auth.chain import Chain
+from modicum.server.auth.cookies import CookieJar
+from modicum.server.auth.grants import Roster
+from modicum.server.auth.http_fetch import HttpFetch
+from modicum.server.auth.local_link import LOCAL_GRANTS, OneTimeLink
+from modicum.server.auth.middleware import Gate
+from modicum.server.auth.ports import Clock, SessionBook, Tokens
+from modicum.server.auth.provider import Provider
+from modicum.server.auth.secret_files import read_secret
+from modicum.server.auth.sessions import Sessions
+from modicum.server.auth.sign_in import SignIn
+from modicum.server.auth.token_scope import Roof, roof_of
+from modicum.server.settings.model import GrantsByName, Oidc, Settings
+
+
+class Registry(Tokens, SessionBook, Protocol):
+    """Where tokens and sessions are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where and for whom a server answers.
+
+    Attributes:
+        address: The address that it is bound to, in digits.
+        port: Its port.
+        user: What the only user of a server without sign-in is called.
+    """
+
+    address: str
+    port: int
+    user: str
+
+    @property
+    def origin(self) -> str:
+        """How browsers on this machine reach it."""
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"http://{host}" + ("" if self.port == 80 else f":{self.port}")
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """How people and programs come in.
+
+    Attributes:
+        authenticator: Recognizes whoever asks.
+        gate: What every request passes, for `Guard`.
+        routers: The routes by which people come in and leave.
+        link: The one-time link of a server without sign-in; None if it has sign-in.
+        roof: The most that API tokens may do.
+    """
+
+    authenticator: Chain
+    gate: Gate
+    routers: tuple[APIRouter, ...] = ()
+    link: str | None = field(default=None, repr=False)
+    roof: Roof = field(default_factory=Roof)
+    _fetch: HttpFetch | None = field(default=None, repr=False)
+
+    async def aclose(self) -> None:
+        """Close what is open, when the server stops."""
+        if self._fetch is not None:
+            await self._fetch.aclose()
+
+
+def entrance(
+    settings: Settings, registry: Registry, clock: Clock, door: Door
+) -> Entrance:
+    """Return the entrance of a server.
+
+    Args:
+        settings: What it is told, and `bound_address` agreed to.
+        registry: Where tokens and sessions are kept.
+        clock: The time.
+        door: Where it answers.
+
+    Raises:
+        InputError: If a secret cannot be read.
+        UsageError: If others may read a secret, or an address is missing.
+    """
+    if settings.oidc is not None:
+        return _with_provider(settings, settings.oidc, registry, clock, door)
+    jar, roof = CookieJar(settings.public_url or door.origin), roof_of(settings)
+    tokens = ApiTokens(registry, jar.session, roof)
+    if not settings.is_local:
+        return Entrance(Chain([tokens], jar.session), _gate(settings, door), roof=roof)
+    sessions = Sessions(registry, clock, settings.sessions, jar, via="one-time link")
+    user = Identity(door.user, LOCAL_GRANTS, via=sessions.via)
+    link = OneTimeLink(clock)
+    return Entrance(
+        Chain([tokens, sessions], jar.session),
+        _gate(settings, door),
+        (routes.with_link(link, user, sessions), routes.leaving(sessions)),
+        link.make(jar.origin),
+        roof,
+    )
+
+
+def _with_provider(
+    settings: Settings, oidc: Oidc, registry: Registry, clock: Clock, door: Door
+) -> Entrance:
+    if settings.public_url is None:
+        raise UsageError(
+            Problem(
+                Code.MISSING_KEY,
+                "`oidc` needs `public_url`: the provider sends people back there",
+                help="write  public_url: https://NAME",
+            )
+        )
+    jar = CookieJar(settings.public_url)
+    secret = read_secret(oidc.client_secret_file)
+    fetch = HttpFetch(oidc.issuer)
+    provider = Provider(oidc.issuer, fetch)
+    roster = Roster(settings.grants, settings.people, settings.programs)
+    via = f"sign-in at {oidc.issuer} ({_version_of(settings, oidc)})"
+    sessions = Sessions(registry, clock, settings.sessions, jar, via)
+    sign_in = SignIn(oidc, secret, provider, fetch, clock, origin=jar.origin)
+    known: list[Authenticator] = [sessions]
+    roof = roof_of(settings)
+    if settings.api_tokens:
+        known.append(ApiTokens(registry, jar.session, roof))
+    if oidc.programs is not None:
+        known.append(
+            ProgramTokens(
+                provider,
+                oidc.programs,
+                roster,
+                clock,
+                oidc.leeway_s,
+                cookie=jar.session,
+            )
+        )
+    return Entrance(
+        Chain(known, jar.session),
+        _gate(settings, door),
+        (
+            routes.with_provider(sign_in, roster, sessions, jar),
+            routes.leaving(sessions),
+        ),
+        roof=roof,
+        _fetch=fetch,
+    )
+
+
+def _gate(settings: Settings, door: Door) -> Gate:
+    hosts = set(settings.allowed_hosts)
+    if settings.public_url is not None:
+        hosts.add(urlsplit(settings.public_url).netloc)
+    # This machine's own names, by which health is looked at, are nobody else's.
+    names = ("127.0.0.1", "[::1]", "localhost")
+    hosts |= {f"{name}:{door.port}" for name in names}
+    hosts |= set(names) if door.port == 80 else set()
+    return Gate(
+        frozenset(hosts),
+        settings.trusted_proxies,
+        is_https=(settings.public_url or "").startswith("https://"),
+        is_local=settings.is_local,
+    )
+
+
+def _version_of(settings: Settings, oidc: Oidc) -> str:
+    """Return a short name of all that decides who may do what.
+
+    Sessions begun under other settings do not hold: whoever lost a role in between
+    signs in again, and gets what they have now.
+    """
+    claims = oidc.claims
+    said: dict[str, Plain] = {
+        "groups": _plain(settings.grants),
+        "people": _plain(settings.people),
+        "claims": [claims.name, claims.groups, claims.fold_case],
+    }
+    return digest(encode(said))[:8]
+
+
+def _plain(grants: GrantsByName) -> Plain:
+    return {
+        name: {role.value: sorted(sets) for role, sets in given.items()}
+        for name, given in grants.items()
+    }

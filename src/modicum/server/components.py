@@ -1,0 +1,170 @@
+"""The parts of a running server, put together once and handed to every route."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import anyio.to_thread
+from fastapi import Depends
+from starlette.requests import Request
+
+from modicum.server.auth.anonymous_limits import STRANGERS_PER_MINUTE
+from modicum.server.auth.authentication import Recognizing
+from modicum.server.auth.registry import Registry
+from modicum.server.auth.setup import Entrance
+from modicum.server.auth.token_scope import Roof
+from modicum.server.event_streams import Streams
+from modicum.server.rate_limits import Rates
+from modicum.server.resources import Equipment
+from modicum.server.service.annotations import Remarks
+from modicum.server.service.audits import Audits
+from modicum.server.service.escrow_actions import EscrowActs
+from modicum.server.service.escrow_contracts import EscrowContracts
+from modicum.server.service.escrow_datasets import EscrowData
+from modicum.server.service.escrow_proposals import EscrowAsking
+from modicum.server.service.events import Events
+from modicum.server.service.jobs import Jobs
+from modicum.server.service.ledgers import Ledgers
+from modicum.server.service.policy_work import PolicyWork
+from modicum.server.service.proposals import Proposals
+from modicum.server.service.release_steps import CarryingOut
+from modicum.server.service.requests import Requests
+from modicum.server.service.risk_analyses import RiskAnalyses
+from modicum.server.service.rounds import RoundVerbs
+from modicum.server.service.signed_words import SignedWords
+from modicum.server.service.tokens import Tokens
+from modicum.server.service.visibility import Sight
+from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.ledger_metrics import LedgerFacts, Working, glance
+from modicum.server.telemetry.operations import (
+    WatchedPolicies,
+    WatchedReleases,
+    WatchedThreads,
+)
+from modicum.server.telemetry.remembered import Remembered
+from modicum.writer.service import Decider
+
+
+class Service:
+    """All that can be asked of the service, resource by resource.
+
+    Args:
+        decider: The ledger.
+        registry: Where tokens are kept.
+        watch: What watches it.
+        roof: The most that tokens may do.
+        own: What it has besides.
+    """
+
+    def __init__(
+        self,
+        decider: Decider,
+        registry: Registry,
+        watch: Watch,
+        roof: Roof,
+        own: Equipment,
+    ) -> None:
+        self.threads = WatchedThreads(decider, watch)
+        self.sight = Sight(self.threads)
+        self.releases = WatchedReleases(
+            decider, self.threads, self.sight, watch, own.reservations
+        )
+        self.carrying_out = CarryingOut(decider, self.threads)
+        self.policies = WatchedPolicies(self.threads, watch)
+        self.proposals = Proposals(decider, self.threads)
+        self.requests = Requests(decider, self.threads, self.sight)
+        self.ledgers = Ledgers(self.threads)
+        self.remarks = Remarks(decider, self.threads)
+        self.tokens = Tokens(registry, self.threads, roof)
+        self.jobs = Jobs()
+        self.events = Events(self.threads)
+        self.policy_work = PolicyWork(decider, self.threads, self.policies, self.jobs)
+        self.rounds = RoundVerbs(decider, self.threads, self.jobs)
+        self.audits = Audits(decider, self.threads, self.jobs, own)
+        self.signed = SignedWords(decider, own)
+        self.risk = RiskAnalyses(own, self.jobs)
+        self.escrow_data = EscrowData(decider, self.threads, own.escrow)
+        self.escrow_asking = EscrowAsking(decider, self.threads, own.escrow)
+        self.escrow_contracts = EscrowContracts(self.threads, own.escrow)
+        self.escrow_acts = EscrowActs(decider, self.threads, self.jobs, own.escrow)
+
+
+@dataclass
+class Parts:
+    """What a server is made of.
+
+    Attributes:
+        decider: The ledger.
+        registry: Where tokens and sessions are kept.
+        recognizing: Tells who asks.
+        rates: Tells who asks too often.
+        watch: Tells operators what goes on.
+        own: What it has besides: tables, and a key that signs.
+        remembered: What the ledger says of itself, for metrics.
+        service: What can be asked.
+        entrance: How people and programs come in; None where a test lets them in.
+        closing: What is closed at the end, after the ledger.
+        streams: Counts those who watch.
+        strangers: Tells from where too much comes that recognizes nobody.
+        is_leaving: Whether it takes on nothing new, since it is about to end.
+    """
+
+    decider: Decider
+    registry: Registry
+    recognizing: Recognizing
+    rates: Rates = field(default_factory=Rates)
+    watch: Watch = field(default_factory=Watch)
+    own: Equipment = field(default_factory=Equipment)
+    entrance: Entrance | None = None
+    closing: tuple[Callable[[], object], ...] = ()
+    streams: Streams = field(default_factory=Streams)
+    strangers: Rates = field(default_factory=lambda: Rates(STRANGERS_PER_MINUTE))
+    is_leaving: bool = False
+    service: Service = field(init=False)
+    remembered: Remembered = field(init=False)
+
+    def __post_init__(self) -> None:
+        roof = self.entrance.roof if self.entrance is not None else Roof()
+        self.service = Service(self.decider, self.registry, self.watch, roof, self.own)
+        threads, working = self.service.threads, Working()
+
+        async def look() -> LedgerFacts:
+            found = await threads.look(glance)
+            return await threads.compute(lambda: working.out(found))
+
+        self.remembered = Remembered(look)
+
+    async def close(self) -> None:
+        """Finish what was begun, and let go of everything."""
+        self.is_leaving = True
+        if self.entrance is not None:
+            await self.entrance.aclose()
+        await anyio.to_thread.run_sync(self.service.jobs.close)
+        await anyio.to_thread.run_sync(self.decider.close)
+        for one in (*self.closing, self.watch.traces.close):
+            await anyio.to_thread.run_sync(one)
+
+
+def parts_of(request: Request) -> Parts:
+    """Return the parts of the server that a request came to.
+
+    Args:
+        request: The request.
+    """
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+def verbs_of(request: Request) -> Service:
+    """Return what can be asked of the server that a request came to.
+
+    Args:
+        request: The request.
+    """
+    return parts_of(request).service
+
+
+#: What can be asked, as an argument of a route.
+Verbs = Annotated[Service, Depends(verbs_of)]

@@ -1,0 +1,137 @@
+"""Putting a server together from its settings: once in each of its processes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.server.auth.authentication import Recognizing
+from modicum.server.auth.registry import open_registry
+from modicum.server.auth.setup import Door, entrance
+from modicum.server.components import Parts
+from modicum.server.processes import Listening, bound, serve
+from modicum.server.rate_limits import Rates
+from modicum.server.resources import equipment
+from modicum.server.settings.binding import bound_address
+from modicum.server.settings.model import Settings
+from modicum.server.settings_check import checked
+from modicum.server.telemetry.context import watching
+from modicum.server.telemetry.log import Level, Log
+from modicum.storage.factory import open_store
+from modicum.system.clock import SystemClock
+from modicum.writer.factory import open_decider
+from modicum.writer.known_head import HeadFile
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a server says when it begins.
+
+    Attributes:
+        url: Where it listens.
+        link: The one-time link of a server without sign-in; None if it has sign-in.
+    """
+
+    url: str
+    link: str | None
+
+
+def open_server(
+    settings: Settings, user: str, told: Callable[[Opened], None] | None = None
+) -> None:
+    """Serve a ledger until told to end.
+
+    Args:
+        settings: What the server is told.
+        user: What the only user of a server without sign-in is called.
+        told: Hears where it listens, once it does, and its settings hold.
+
+    Raises:
+        InputError: If a secret cannot be read.
+        UsageError: If the address cannot be had, or nobody could be told from others
+            there; if others may read a secret; or there is no ledger with a policy.
+        UnavailableError: If the ledger cannot be read now.
+        VerificationError: If its log contradicts itself, or has not a known head.
+    """
+    address = bound_address(settings)
+    listening = Listening(
+        address,
+        settings.listen.port,
+        settings.workers,
+        drain_seconds=settings.limits.shutdown_s,
+        body_bytes=settings.limits.body_bytes,
+        data_bytes=settings.limits.data_bytes,
+        leave_seconds=settings.limits.leave_s,
+    )
+    checked(settings, user)  # Whatever is wrong is told before anybody is let in.
+    try:
+        own = bound(listening)
+    except OSError as error:
+        reason = (error.strerror or "it cannot be had").lower()
+        raise UsageError(
+            Problem(
+                Code.ALREADY_EXISTS,
+                f"cannot listen on {address}:{settings.listen.port}: {reason}",
+                help="choose another  --port",
+            )
+        ) from error
+    with own:
+        port = int(own.getsockname()[1])
+        door = Door(address, port, user)
+        hears = told if settings.is_local else None
+        if hears is None and told is not None:
+            told(Opened(door.origin, None))
+        log = Log(sys.stderr, Level(settings.telemetry.log_level))
+        serve(partial(make_parts, settings, door, hears), listening, own, log)
+
+
+def make_parts(
+    settings: Settings, door: Door, told: Callable[[Opened], None] | None = None
+) -> Parts:
+    """Return the parts of a server.
+
+    Args:
+        settings: What the server is told.
+        door: Where it answers.
+        told: Hears the one-time link, if there is one.
+    """
+    own = equipment(settings)
+    # A snapshot is signed by nobody, and what it says would let data go.
+    decider = open_decider(
+        settings.ledger,
+        actor="unknown",
+        from_beginning=own.escrow is not None,
+    )
+    store = open_store(settings.ledger, keep_open=True)
+    closing: tuple[Callable[[], object], ...] = (store.close,)
+    telemetry = settings.telemetry
+    watch = watching(Level(telemetry.log_level), telemetry.otlp_endpoint)
+    try:
+        for one in settings.known_heads():
+            one.must_be_in(store)
+        registry = open_registry(store)
+        coming_in = entrance(settings, registry, SystemClock(), door)
+        if settings.head_file is not None:
+            kept = HeadFile(settings.head_file)
+            kept.follow(decider.head, partial(watch.log.failed, ""))
+            closing = (kept.close, *closing)
+    except BaseException:
+        decider.close()
+        store.close()
+        raise
+    if told is not None:
+        told(Opened(door.origin, coming_in.link))
+    return Parts(
+        decider,
+        registry,
+        Recognizing([coming_in.authenticator]),
+        Rates(settings.limits.requests_per_minute),
+        watch,
+        own=own,
+        entrance=coming_in,
+        closing=closing,
+        strangers=Rates(settings.limits.unrecognized_per_minute),
+    )

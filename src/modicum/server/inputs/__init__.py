@@ -1,0 +1,1 @@
+"""Reading what is sent to the server: exactly, and nothing unknown."""

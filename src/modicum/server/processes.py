@@ -1,0 +1,221 @@
+"""Running the server: one process, or several that share an address."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from math import ceil
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+from uvicorn import Config, Server
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from modicum.core.errors import ModicumError
+from modicum.ops.wiring import sharing_metrics
+from modicum.server.app import build
+from modicum.server.body_limits import BODY_BYTES
+from modicum.server.components import Parts
+from modicum.server.connections import (
+    HEAD_BYTES,
+    Connections,
+    Waits,
+    connections_max,
+    patient,
+)
+from modicum.server.service.threads import Threads
+from modicum.server.shutdown import ending_well, leaving
+from modicum.server.telemetry.library_logs import taking_over
+from modicum.server.telemetry.log import Log
+from modicum.system.core_dumps import forbid_core_dumps
+
+#: So many connections wait until they are taken.
+WAITING = 1024
+#: A process that says nothing for so many seconds is killed, and begun anew: one that
+#: begins on a busy machine says nothing for a while either.
+SILENT_SECONDS = 30
+#: So long those who are served when the server is to end may take.
+DRAIN_SECONDS = 30
+#: How often it looks at its ledger and its clock by itself.
+LOOK_SECONDS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where and how a server listens.
+
+    Attributes:
+        host: The address.
+        port: The port; 0 for a free one.
+        workers: How many processes.
+        drain_seconds: How long those who are served when it ends may take.
+        body_bytes: The largest body of a request.
+        data_bytes: The largest body of a request to the escrow.
+        leave_seconds: How long it goes on serving after it was told to end, so that
+            who sends requests to it learns that from `/readyz`.
+        waits: For how many seconds a client may keep it waiting.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8642
+    workers: int = 1
+    drain_seconds: int = DRAIN_SECONDS
+    body_bytes: int = BODY_BYTES
+    data_bytes: int = 0
+    leave_seconds: float = 0.0
+    waits: Waits = field(default_factory=Waits)
+
+
+def serve(
+    make: Callable[[], Parts],
+    listening: Listening,
+    own: socket.socket,
+    log: Log | None = None,
+) -> None:
+    """Serve until told to end; what was begun is finished.
+
+    Args:
+        make: Makes the parts of the server, once in each process; with several, it is
+            sent to them, and holds no secret but paths.
+        listening: Where and how.
+        own: A socket that is bound there.
+        log: Where the process writes that looks after several others; None for
+            nowhere.
+    """
+    config = config_of(
+        partial(
+            application,
+            make,
+            body_bytes=listening.body_bytes,
+            data_bytes=listening.data_bytes,
+            leave_seconds=listening.leave_seconds,
+        ),
+        listening,
+    )
+    if listening.workers == 1:
+        with ending_well():
+            Server(config).run([own])
+        return
+    with sharing_metrics(), taking_over(log or Log()):
+        workers = Workers(config, sockets=[own])
+        workers.run()
+    if any(one.exitcode == STARTUP_FAILURE for one in workers.processes):
+        raise SystemExit(STARTUP_FAILURE)
+
+
+class Workers(Multiprocess):
+    """Several processes that share a socket; one that dies is begun anew."""
+
+    def terminate_all(self) -> None:
+        """Have all end; nobody is taken on whom none of them will answer."""
+        for one in self.sockets:
+            one.close()
+        super().terminate_all()
+
+
+def config_of(app: Callable[[], ASGIApp], listening: Listening) -> Config:
+    """Return how uvicorn serves an application.
+
+    Args:
+        app: Makes it, once in each process.
+        listening: Where and how.
+    """
+    connections = Connections(connections_max(), listening.waits)
+    return Config(
+        app,
+        factory=True,
+        host=listening.host,
+        port=listening.port,
+        workers=listening.workers,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        http=patient(connections),
+        ws="none",
+        proxy_headers=False,  # Only from proxies that settings name.
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        timeout_keep_alive=ceil(listening.waits.idle),
+        timeout_graceful_shutdown=listening.drain_seconds,
+        timeout_worker_healthcheck=SILENT_SECONDS,
+    )
+
+
+def bound(listening: Listening) -> socket.socket:
+    """Return a socket at the address; who finds it taken says so.
+
+    Args:
+        listening: The address.
+
+    Raises:
+        OSError: If it cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    # Named, or asyncio leaves Nagle's algorithm on: 40 ms for each answer.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((listening.host, listening.port))
+        found.listen(WAITING)  # Whoever comes before the server is ready waits.
+        found.set_inheritable(True)
+    except BaseException:
+        found.close()
+        raise
+    return found
+
+
+def application(
+    make: Callable[[], Parts],
+    *,
+    body_bytes: int = BODY_BYTES,
+    data_bytes: int = 0,
+    leave_seconds: float = 0.0,
+) -> FastAPI:
+    """Return the application of a process; its parts end with it.
+
+    Args:
+        make: Makes the parts.
+        body_bytes: The largest body of a request.
+        data_bytes: The largest body of a request to the escrow.
+        leave_seconds: How long it goes on serving after it was told to end.
+    """
+    forbid_core_dumps()
+    parts = make()
+    watch = parts.watch
+    ending = ExitStack()
+    ending.enter_context(taking_over(watch.log))
+
+    @asynccontextmanager
+    async def living(_: FastAPI) -> AsyncIterator[None]:
+        watch.log.began(version=version("modicum"))
+        look = asyncio.create_task(keep_looking(parts.service.threads))
+        with ending:
+            try:
+                with leaving(parts, leave_seconds):
+                    yield
+            finally:
+                look.cancel()
+                await parts.close()
+                watch.log.ended()
+
+    return build(parts, living, body_bytes, data_bytes)
+
+
+async def keep_looking(threads: Threads, seconds: float = LOOK_SECONDS) -> None:
+    """Look at the ledger and the clock now and then, also while nobody asks.
+
+    An entry is believed to be of its time only if it is known within an hour.
+
+    Args:
+        threads: Where the ledger is asked.
+        seconds: How long to wait between two looks.
+    """
+    while True:
+        await asyncio.sleep(seconds)
+        with suppress(ModicumError):  # `/readyz` and whoever asks are told.
+            await threads.must_be_sound()

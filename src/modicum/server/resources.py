@@ -1,0 +1,106 @@
+"""What settings give a server besides its ledger: tables, and a key that signs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from modicum.api.local.escrow.execution import Tools
+from modicum.core.errors import Code, InputError, Problem, UsageError
+from modicum.integrations.loader import Adapters
+from modicum.ops.escrow.equipment import EscrowEquipment, EscrowPlace
+from modicum.policy.model import ReservationBound
+from modicum.risk.worker.asked import Bounds
+from modicum.server.settings.model import EscrowSettings, Settings
+from modicum.server.settings.tables import TablesOf
+from modicum.storage.proofs.signing_keys import SigningKey, load_key, needs_passphrase
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What a server has besides its ledger.
+
+    Attributes:
+        tables: The tables that can be analyzed, by the name of their data set.
+        bounds: How much one analysis may take.
+        signing_key: What signs checkpoints and receipts; None if nothing does.
+        escrow: The vault, sandboxes and engines of its escrow; None if it has none.
+        reservations: What one identity may hold reserved; None if nothing bounds it.
+    """
+
+    tables: Mapping[str, TablesOf] = field(default_factory=dict)
+    bounds: Bounds = field(default_factory=Bounds)
+    signing_key: SigningKey | None = field(default=None, repr=False)
+    escrow: Tools | None = field(default=None, repr=False)
+    reservations: ReservationBound | None = None
+
+
+def equipment(settings: Settings) -> Equipment:
+    """Return what settings give a server; its key is read, now and never again.
+
+    Args:
+        settings: The settings.
+
+    Raises:
+        InputError: If the key cannot be read, or needs a passphrase.
+        UnavailableError: If the vault of its escrow cannot be read; or the keys of
+            that, which others than their owner may not read either.
+        UsageError: If others than its owner may read the key, or there is no vault.
+    """
+    limits = settings.limits
+    return Equipment(
+        settings.tables,
+        Bounds(limits.analysis_rows, limits.analysis_s),
+        _key(settings.signing_key_file),
+        _escrow(settings.escrow),
+        settings.bound,
+    )
+
+
+def not_set_up(what: str, key: str) -> UsageError:
+    """Return the refusal of what the settings do not offer.
+
+    Args:
+        what: What there is none of, in words.
+        key: The key of the settings that would offer it.
+    """
+    return UsageError(
+        Problem(
+            Code.NOT_SET_UP,
+            f"this server has {what}",
+            help=f"write `{key}` to its settings, and start it again",
+        )
+    )
+
+
+def _escrow(given: EscrowSettings | None) -> Tools | None:
+    if given is None:
+        return None
+    if not given.vault.is_dir():
+        raise UsageError(
+            Problem(
+                Code.NOT_SET_UP,
+                f"there is no vault {given.vault}",
+                help="make it once with  modicum escrow init",
+            )
+        )
+    found = EscrowEquipment(EscrowPlace(given.vault, given.keys, given.sandbox_uid))
+    found.vault  # noqa: B018 - whatever is wrong with it is told before anybody asks
+    return Tools(found, Adapters(), given.task_s)
+
+
+def _key(path: Path | None) -> SigningKey | None:
+    if path is None:
+        return None
+    if needs_passphrase(path):
+        raise InputError(
+            Problem(
+                Code.FILE_UNREADABLE,
+                f"{path} is encrypted, and a server has nobody to ask for its"
+                " passphrase",
+                help="make a key for the server with  modicum ledger key new , without"
+                " a passphrase, and  chmod 600  it",
+            )
+        )
+    return load_key(path)

@@ -1,0 +1,50 @@
+"""`/me`: who asks, as the service knows them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from modicum.api import operations
+from modicum.api.permissions.actions import Action
+from modicum.api.schema.account import Me
+from modicum.server.auth.authentication import Who
+from modicum.server.responses import json_response
+from modicum.server.routes.openapi_parts import serve
+
+router = APIRouter(tags=["identity"])
+
+#: What is refused to whoever comes by a token; they look at theirs and revoke them.
+_MAKES_TOKENS: Final = frozenset({Action.MANAGE_OWN_TOKENS, Action.MANAGE_TOKENS})
+
+
+@serve(router, operations.ME)
+async def me(who: Who) -> Response:
+    """Return who asks, their roles, and what these allow for some data set.
+
+    Whoever comes by a token makes no others: managing tokens is not among it then.
+    """
+    sets = {one for each in who.grants.values() for one in each}
+    may = [
+        one.value
+        for one in Action
+        if (any(who.may(one, each) for each in sets) or who.may(one))
+        and not (who.by_token and one in _MAKES_TOKENS)
+    ]
+    return json_response(
+        Me(
+            name=who.name,
+            is_service=who.is_service,
+            via=who.via,
+            roles={role.value: tuple(sorted(own)) for role, own in who.grants.items()},
+            actions=tuple(may),
+        )
+    )
+
+
+@serve(router, operations.PING)
+async def ping(_: Who) -> Response:
+    """Say nothing to whoever is recognized: credentials and connection work."""
+    return Response(status_code=204)

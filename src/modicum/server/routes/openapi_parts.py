@@ -1,0 +1,159 @@
+"""What routes share: the forms of mistakes, of bodies, and of headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import APIRouter, Header, Path, Query
+from starlette.responses import JSONResponse, Response
+
+from modicum.api.local.handlers.pagination import PAGE_MAX
+from modicum.api.operations import LINES, Operation
+from modicum.api.schema.job import JobItem
+from modicum.api.schema.problem import ProblemDetails
+from modicum.api.schema.shape import REFERENCE, Shape
+from modicum.core.errors import Code, InputError, Problem, StaleError
+from modicum.server.problems import TITLES
+
+Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="how many at most")]
+Cursor = Annotated[
+    str, Query(max_length=200, description="`next` of the page before; empty at first")
+]
+#: The id of a release; other text is refused as one that is not known.
+ReleaseId = Annotated[str, Path(min_length=1, max_length=200)]
+
+Responses = dict[int | str, dict[str, Any]]
+F = TypeVar("F", bound=Callable[..., object])
+
+_LOCATION: Final = {
+    "Location": {"description": "the job", "schema": {"type": "string"}}
+}
+
+
+def serve(
+    router: APIRouter,
+    operation: Operation[Any],
+    body: dict[str, Any] | None = None,
+    *,
+    responses: Responses | None = None,
+) -> Callable[[F], F]:
+    """Return a decorator: the function answers an operation.
+
+    Args:
+        router: Where the route is added.
+        operation: The operation.
+        body: The description of the body, as `body_of` returns it.
+        responses: The description of answers that are no JSON document.
+    """
+    assert operation.body == (body is not None), operation.path
+    found: Responses = {
+        one: _answer(ProblemDetails, TITLES.get(one, "a mistake"))
+        for one in operation.statuses
+    }
+    if operation.answer is not None:
+        found[operation.status] = _answer(operation.answer)
+        if operation.answer is JobItem and operation.status == 202:
+            found[202] = {**_answer(JobItem, "it was begun"), "headers": _LOCATION}
+    if operation.lines:
+        found[200]["content"][LINES] = {"schema": {"type": "string"}}
+    for status, (kind, meaning) in operation.also.items():
+        found[status] = _answer(kind, meaning)
+    return router.api_route(
+        operation.path,
+        methods=[operation.method],
+        status_code=operation.status,
+        responses=found | (responses or {}),
+        response_class=JSONResponse if operation.answer is not None else Response,
+        openapi_extra=body,
+    )
+
+
+def _answer(kind: type[Shape], meaning: str = "the answer") -> dict[str, Any]:
+    schema = {"$ref": REFERENCE.format(name=kind.__name__)}
+    return {
+        "description": meaning,
+        "content": {"application/json": {"schema": schema}},
+    }
+
+
+def body_of(schema: dict[str, Any], description: str) -> dict[str, Any]:
+    """Return the description of a body that modicum reads itself.
+
+    Args:
+        schema: Its JSON Schema.
+        description: What it is.
+    """
+    content = {
+        kind: {"schema": schema} for kind in ("application/json", "application/yaml")
+    }
+    return {
+        "requestBody": {
+            "required": True,
+            "description": description,
+            "content": content,
+        }
+    }
+
+
+IfMatch = Annotated[
+    str | None,
+    Header(alias="If-Match", description="the ETag that this goes by", max_length=200),
+]
+
+
+def tag_given(if_match: str | None, what: str) -> str:
+    """Return the tag that a request goes by.
+
+    Args:
+        if_match: The header `If-Match`.
+        what: What the tag is of, in words.
+
+    Raises:
+        InputError: If there is none, or several.
+    """
+    if not if_match:
+        raise missing_header("If-Match", f"the ETag of {what} that you looked at")
+    tag = if_match.strip()
+    if tag.startswith("W/") or not (len(tag) > 2 and tag[0] == tag[-1] == '"'):
+        raise InputError(
+            Problem(
+                Code.BAD_REQUEST,
+                "If-Match is to be one strong ETag in quotes",
+                help=f"send the ETag of {what} as it came",
+            )
+        )
+    return tag[1:-1]
+
+
+def missing_header(name: str, help_: str) -> InputError:
+    """Return the mistake of leaving out a header.
+
+    Args:
+        name: The header.
+        help_: What to send in it.
+    """
+    return InputError(
+        Problem(
+            Code.PRECONDITION_MISSING,
+            f"the header {name} is missing",
+            help=f"send {help_}",
+        )
+    )
+
+
+def no_longer_so(what: str, tag: str) -> StaleError:
+    """Return the mistake of going by what is no longer so.
+
+    Args:
+        what: What has changed.
+        tag: What it is now.
+    """
+    return StaleError(
+        Problem(
+            Code.PRECONDITION_FAILED,
+            f"{what} is another one by now",
+            notes=(f"it is {tag[:12]}",),
+            help="look again, and ask again with its ETag",
+        )
+    )

@@ -1,0 +1,94 @@
+"""`/policies:compile`, `:diff`, `:simulate`, and single rules."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from msgspec.structs import asdict
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.api import operations
+from modicum.api.local.handlers.pagination import after_of, cursor_of
+from modicum.api.local.views.compiled_rules import compiled_rule_view, compiled_view
+from modicum.api.local.views.conflicts import conflict_view
+from modicum.api.local.views.differences import differences_view
+from modicum.api.local.views.problems import problems_view
+from modicum.api.local.visibility import masked
+from modicum.api.permissions.actions import Action
+from modicum.api.schema.policy import CompiledPage, DiffConflict, Differences
+from modicum.server.auth.authentication import Who
+from modicum.server.components import Verbs
+from modicum.server.inputs.body import body_of
+from modicum.server.responses import json_response
+from modicum.server.routes import openapi_parts
+from modicum.server.routes.jobs import begun
+from modicum.server.routes.openapi_parts import Cursor, Limit, serve
+
+router = APIRouter(tags=["policies"])
+
+_POLICY: dict[str, Any] = openapi_parts.body_of(
+    {"type": "object"}, "a policy, as in a file; YAML keeps its remarks"
+)
+
+
+@serve(router, operations.COMPILE_POLICY, _POLICY)
+async def compile_policy(
+    request: Request, who: Who, verbs: Verbs, limit: Limit = 100, cursor: Cursor = ""
+) -> Response:
+    """Return the rules that a policy compiles to, page by page. Writes nothing.
+
+    Send the same policy with each cursor: the rules are those of what is sent.
+    """
+    after = after_of("compiled", cursor)
+    body = await body_of(request, who, Action.COMPILE_POLICY)
+    found = await verbs.policy_work.compile(who, body, after, limit)
+    shown = await verbs.threads.compute(lambda: compiled_view(found.compiled))
+    return json_response(
+        CompiledPage(
+            **asdict(shown),
+            list=tuple(map(compiled_rule_view, found.rules)),
+            next=cursor_of("compiled", found.after),
+        )
+    )
+
+
+@serve(router, operations.DIFF_POLICY, _POLICY)
+async def diff(
+    request: Request,
+    who: Who,
+    verbs: Verbs,
+    against: Annotated[
+        str, Query(max_length=64, description="a digest, or `active`")
+    ] = "active",
+) -> Response:
+    """Return what a policy tightens and loosens, and what history exceeds.
+
+    Writes nothing. What history exceeds is told to whoever may read all releases.
+    """
+    body = await body_of(request, who, Action.COMPILE_POLICY)
+    found = await verbs.policy_work.compare(who, body, against)
+    weighed = found.weighed
+    conflicts = problems = None
+    if weighed is not None:
+        conflicts = tuple(
+            DiffConflict(**asdict(conflict_view(one)), made=one.rule.id in weighed.made)
+            for one in weighed.conflicts
+        )
+        problems = problems_view(weighed.problems)
+    shown = Differences(
+        **asdict(differences_view(found.old, found.new, found.found)),
+        conflicts=conflicts,
+        problems=problems,
+    )
+    return json_response(
+        await verbs.threads.look(lambda view: masked(view, who, shown))
+    )
+
+
+@serve(router, operations.SIMULATE_POLICY, _POLICY)
+async def simulate(request: Request, who: Who, verbs: Verbs) -> Response:
+    """Begin to find what a policy would have decided, release by release."""
+    body = await body_of(request, who, Action.SIMULATE_POLICY)
+    return begun(await verbs.policy_work.simulate(who, body))

@@ -1,0 +1,57 @@
+"""Work on a release that was sent, for those who may do it with all its data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from modicum.api.local.evaluation import Description
+from modicum.api.local.release_datasets import data_sets_of, must
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.core.errors import InputError
+from modicum.server.inputs.body import TREE_BYTES, Body
+from modicum.server.service.threads import Threads
+
+T = TypeVar("T")
+
+
+async def with_release(
+    who: Identity,
+    action: Action,
+    body: Body,
+    work: Callable[[Description], T],
+    threads: Threads,
+    run: Callable[[Callable[[], T]], Awaitable[T]],
+) -> T:
+    """Return what some work returns that is given a release which was sent.
+
+    What was sent as JSON is given as plain data, which is many times quicker to have;
+    if there is a mistake in it, once more as a tree, so that its place is known.
+
+    Args:
+        who: Who sent it.
+        action: What they want to do with it.
+        body: What they sent.
+        work: The work.
+        threads: Where a tree is read.
+        run: Runs the work in a thread.
+
+    Raises:
+        AccessError: If they may not, for one of its data sets.
+        InputError: If it is malformed.
+    """
+
+    def permitted() -> T:
+        release = body.description()
+        must(who, action, data_sets_of(release))
+        return work(release)
+
+    if body.is_json:
+        try:
+            return await run(permitted)
+        except InputError:
+            if len(body.text) > TREE_BYTES:
+                raise
+    await threads.read(who.name, body.tree)
+    return await run(permitted)

@@ -1,0 +1,227 @@
+"""Contracts of the escrow: agreed to, run, received, withdrawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from modicum.api.local.escrow.approvals import SaidToContract
+from modicum.api.local.escrow.disclosure import LetGo
+from modicum.api.local.escrow.execution import Tools
+from modicum.api.local.escrow.review import Looked, looked_at, must_be_usable
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.release_datasets import may
+from modicum.api.local.views.contracts import listed_view
+from modicum.api.local.views.decisions import decision_view
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.core.errors import AccessError, Code, ConflictError, Problem
+from modicum.ledger.log.contracts import TaskTerms, Terms
+from modicum.ledger.state.flow import Flow
+from modicum.server.service.escrow_datasets import needed
+from modicum.server.service.escrow_visibility import (
+    must_speak,
+    seen_contract,
+    takes_part,
+)
+from modicum.server.service.job import Job, Report
+from modicum.server.service.jobs import Jobs
+from modicum.server.service.threads import Threads
+from modicum.server.service.visibility import OF_ANOTHER, id_unusable
+from modicum.server.service.votes import Word, refuse_repeated
+from modicum.writer.idempotency import Once
+from modicum.writer.service import Decider
+
+
+class EscrowActs:
+    """What people do with contracts of the escrow.
+
+    Args:
+        decider: The ledger.
+        threads: Where it is asked.
+        jobs: Where what takes long is done.
+        tools: The vault, sandboxes and engines; None for none.
+    """
+
+    def __init__(
+        self, decider: Decider, threads: Threads, jobs: Jobs, tools: Tools | None
+    ) -> None:
+        self._decider = decider
+        self._threads = threads
+        self._jobs = jobs
+        self._tools = tools
+
+    # --- saying ---
+
+    async def withdraw(self, who: Identity, name: str, reason: str, once: Once) -> Flow:
+        """Take back a contract that somebody asked for, or that gives them something.
+
+        Args:
+            who: Who does.
+            name: What it is called.
+            reason: Why, for the record.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they take no part in it.
+            ConflictError: If it is not theirs to withdraw, or was withdrawn.
+            InputError: If there is none, as far as they may know.
+        """
+
+        def work() -> Flow:
+            refuse_repeated(self._decider, who, once)
+            self._must_take_part(who, name)
+            office = self._decider.escrow(self._tools, who.name, once=once)
+            return office.withdraw(name, reason=reason)
+
+        return await self._threads.ask(work)
+
+    async def say(
+        self, who: Identity, name: str, word: Word, once: Once
+    ) -> SaidToContract:
+        """Agree to a contract, or refuse it, as an owner of its data.
+
+        Args:
+            who: Who speaks.
+            name: What it is called.
+            word: What they say.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not, for their data sets.
+            ApprovalError: If it is not signed as their data set asks.
+            ConflictError: If they own none of its data, or it is over.
+            InputError: If there is none, as far as they may know.
+            StaleError: If something came in since they looked, or it has other
+                contents.
+        """
+
+        def work() -> SaidToContract:
+            refuse_repeated(self._decider, who, once)
+
+            def look(view: LedgerView) -> None:
+                escrow = view.state().escrow
+                must_speak(who, seen_contract(escrow, who, name), escrow.data)
+
+            self._decider.glance(look)
+            office = self._decider.escrow(self._tools, who.name, once=once)
+            if not word.approves:
+                return office.reject(
+                    name, reason=word.reason, content=word.content, key=word.key
+                )
+            return office.approve(
+                name,
+                reason=word.reason,
+                head=word.head,
+                content=word.content,
+                key=word.key,
+            )
+
+        return await self._threads.ask(work)
+
+    # --- flowing ---
+
+    async def run(self, who: Identity, name: str) -> Job:
+        """Begin to run what a contract permits; what it computes is withheld.
+
+        Args:
+            who: Who runs it.
+            name: What it is called.
+
+        Raises:
+            AccessError: If they take no part in it.
+            ConflictError: If it does not permit that now.
+            InputError: If there is none, as far as they may know.
+            UnavailableError: If too many jobs are under way.
+            UsageError: If the server has no escrow.
+        """
+        tools = needed(self._tools)
+        terms = await self._threads.compute(lambda: self._must_carry_out(who, name))
+
+        def work(report: Report) -> object:
+            wanted = replace(tools, still=lambda: report(0.0))
+            office = self._decider.escrow(wanted, who.name)
+            try:
+                ran = office.run(name)
+            except ConflictError as conflict:
+                hidden = not who.may(Action.READ_RELEASES)
+                if conflict.code in OF_ANOTHER and hidden:
+                    raise id_unusable(None) from None
+                raise
+            denied = None
+            if ran.denied is not None:
+                denied = decision_view(ran.denied, words=True)
+            return {"denied": denied, "contract": listed_view(self._looked(name))}
+
+        # A program waits for others on this machine: nobody else waits for it here.
+        is_single = isinstance(terms, TaskTerms)
+        return self._jobs.begin(
+            who, Action.TAKE_PART, "run-contract", work, is_single=is_single
+        )
+
+    async def receive(self, who: Identity, name: str) -> LetGo:
+        """Return what a contract lets go, to one of its recipients.
+
+        Args:
+            who: Who receives it.
+            name: What it is called.
+
+        Raises:
+            AccessError: If they take no part in it.
+            ConflictError: If it does not permit that now.
+            InputError: If there is none, as far as they may know.
+            UnavailableError: If it cannot be read; nothing went out then.
+            UsageError: If the server has no escrow.
+            VerificationError: If it is not what was withheld.
+        """
+        tools = needed(self._tools)
+
+        def work() -> LetGo:
+            self._must_take_part(who, name)
+            return self._decider.escrow(tools, who.name).receive(name)
+
+        return await self._threads.ask(work)
+
+    # --- inside ---
+
+    def _looked(self, name: str) -> Looked:
+        return self._decider.glance(lambda view: looked_at(view, name))
+
+    def _must_take_part(self, who: Identity, name: str) -> None:
+        """Refuse who only looks on."""
+
+        def look(view: LedgerView) -> bool:
+            escrow = view.state().escrow
+            flow = seen_contract(escrow, who, name)
+            return takes_part(who, flow, escrow.data)
+
+        if not self._decider.glance(look):
+            who.must(Action.TAKE_PART)
+            raise _no_part(who, name)
+
+    def _must_carry_out(self, who: Identity, name: str) -> Terms:
+        """Refuse who neither takes part nor carries out for others."""
+
+        def look(view: LedgerView) -> Terms | None:
+            escrow = view.state().escrow
+            flow = seen_contract(escrow, who, name)
+            sets = frozenset[str | None](flow.contract.data_sets)
+            part = takes_part(who, flow, escrow.data)
+            may_run = part or may(who, Action.CARRY_OUT_ANY, sets)
+            return flow.contract.terms if may_run else None
+
+        terms = self._decider.glance(look)
+        if terms is None:
+            who.must(Action.TAKE_PART)
+            raise _no_part(who, name)
+        self._decider.glance(lambda view: must_be_usable(view, name))
+        return terms
+
+
+def _no_part(who: Identity, name: str) -> AccessError:
+    return AccessError(
+        Problem(
+            Code.FORBIDDEN,
+            f"`{who.name}` takes no part in the contract `{name[:200]}`",
+            help="its analyst, its recipients and the owners of its data do this",
+        )
+    )

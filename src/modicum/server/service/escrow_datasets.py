@@ -1,0 +1,242 @@
+"""Data sets of the escrow: registered and shredded by who owns them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from modicum.api.local.escrow.approvals import SaidToData
+from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.escrow.execution import Tools
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.core.errors import Code, ConflictError, Problem, UnavailableError
+from modicum.ledger.log.contracts import Version
+from modicum.ledger.state.datasets import DataSet
+from modicum.server.resources import not_set_up
+from modicum.server.service.escrow_visibility import may_see_data, seen_data
+from modicum.server.service.threads import Threads
+from modicum.server.service.votes import Word, refuse_repeated
+from modicum.writer.idempotency import Once
+from modicum.writer.service import Decider
+
+#: What digests of rows are keyed with lies in the vault under this name.
+_DIGESTS: Final = "server/digests"
+
+
+@dataclass(frozen=True, slots=True)
+class DataSent:
+    """A version of a data set that was sent.
+
+    Attributes:
+        content: Its rows.
+        declared: What it is.
+        owned: Whose it is, for a first version; None for a later one.
+    """
+
+    content: bytes = field(repr=False)
+    declared: Declared
+    owned: Owned | None
+
+
+class EscrowData:
+    """What can be done with data sets of the escrow.
+
+    Args:
+        decider: The ledger.
+        threads: Where it is asked.
+        tools: The vault, sandboxes and engines; None for none.
+    """
+
+    def __init__(self, decider: Decider, threads: Threads, tools: Tools | None) -> None:
+        self._decider = decider
+        self._threads = threads
+        self._tools = tools
+
+    async def all(self, who: Identity) -> Mapping[str, DataSet]:
+        """Return the data sets that somebody may know of, by name.
+
+        Args:
+            who: Who asks.
+
+        Raises:
+            AccessError: If they may know of none.
+        """
+        who.must_some(Action.READ_DATA)
+
+        def look(view: LedgerView) -> dict[str, DataSet]:
+            data = view.state().escrow.data
+            return {
+                name: _still(one)
+                for name, one in data.items()
+                if may_see_data(who, name, one)
+            }
+
+        return await self._threads.look(look)
+
+    async def one(self, who: Identity, name: str) -> DataSet:
+        """Return a data set.
+
+        Args:
+            who: Who asks.
+            name: What it is called.
+
+        Raises:
+            InputError: If there is none, as far as they may know.
+        """
+        return await self._threads.look(
+            lambda view: _still(seen_data(view.state().escrow, who, name))
+        )
+
+    async def secret(self, who: Identity, name: str) -> bytes:
+        """Return what digests of rows are keyed with: it lies in the vault, encrypted.
+
+        Args:
+            who: Who sends rows.
+            name: The data set that they are of.
+
+        Raises:
+            AccessError: If they may not register it.
+            UnavailableError: If it can be neither read nor stored.
+            UsageError: If the server has no escrow.
+        """
+        who.must(Action.REGISTER_DATA, name)
+        vault = needed(self._tools).equipment.vault
+
+        def work() -> bytes:
+            found = vault.find(_DIGESTS)
+            if found is None:
+                with suppress(ConflictError):  # Another process made one just now.
+                    vault.seal(_DIGESTS, secrets.token_bytes(32))
+                found = vault.find(_DIGESTS)
+            if found is None:
+                raise no_secret()
+            return vault.open(found)
+
+        return await self._threads.ask(work)
+
+    async def register(
+        self, who: Identity, name: str, sent: DataSent, once: Once
+    ) -> Version:
+        """Put a version of a data set into the vault, and register it.
+
+        Args:
+            who: Who does.
+            name: What it is called.
+            sent: The version.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not.
+            ConflictError: If they do not own it, or it is owned otherwise.
+            InputError: If it is not declared, or is new and nobody owns it.
+            UnavailableError: If it cannot be stored.
+            UsageError: If the server has no escrow.
+        """
+        who.must(Action.REGISTER_DATA, name)
+        tools = needed(self._tools)
+
+        def work() -> Version:
+            refuse_repeated(self._decider, who, once)
+            office = self._decider.escrow(tools, who.name, once=once)
+            return office.register(name, sent.content, sent.declared, sent.owned)
+
+        return await self._threads.ask(work)
+
+    async def say(
+        self, who: Identity, version: Version, word: Word, once: Once
+    ) -> SaidToData:
+        """Agree to a version that waits for its owners, or refuse it.
+
+        Args:
+            who: Who speaks.
+            version: The version.
+            word: What they say.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not.
+            ApprovalError: If it is not signed as the data set asks.
+            ConflictError: If they do not own it, or it does not wait for its owners.
+            InputError: If there is none, as far as they may know.
+            StaleError: If something came in since they looked, or it has other
+                contents.
+        """
+        who.must(Action.APPROVE_CONTRACT, version.id)
+        await self.one(who, version.id)
+
+        def work() -> SaidToData:
+            refuse_repeated(self._decider, who, once)
+            office = self._decider.escrow(self._tools, who.name, once=once)
+            if not word.approves:
+                return office.reject_data(
+                    version, reason=word.reason, content=word.content, key=word.key
+                )
+            return office.approve_data(
+                version,
+                reason=word.reason,
+                head=word.head,
+                content=word.content,
+                key=word.key,
+            )
+
+        return await self._threads.ask(work)
+
+    async def shred(self, who: Identity, version: Version, reason: str) -> None:
+        """Destroy a version, and whatever was computed of it and is withheld.
+
+        Args:
+            who: Who does.
+            version: The version.
+            reason: Why, for the record.
+
+        Raises:
+            AccessError: If they may not.
+            ConflictError: If they do not own it.
+            InputError: If there is none, as far as they may know.
+            UnavailableError: If a key cannot be destroyed; ask again then.
+            UsageError: If the server has no escrow.
+        """
+        who.must(Action.REGISTER_DATA, version.id)
+        tools = needed(self._tools)
+        await self.one(who, version.id)
+
+        def work() -> None:
+            office = self._decider.escrow(tools, who.name)
+            office.shred(version, reason=reason)
+
+        await self._threads.ask(work)
+
+
+def _still(one: DataSet) -> DataSet:
+    """Return a data set as it is now, whatever is registered while it is told."""
+    return replace(one, versions=dict(one.versions))
+
+
+def no_secret() -> UnavailableError:
+    """Return the error for a vault whose secret of the server was shredded."""
+    return UnavailableError(
+        Problem(
+            Code.KEY_UNAVAILABLE,
+            "the vault has no secret for the server any more",
+            help="look who shredded it; register the data by the command line",
+        )
+    )
+
+
+def needed(tools: Tools | None) -> Tools:
+    """Return what an escrow runs on.
+
+    Args:
+        tools: What there is.
+
+    Raises:
+        UsageError: If there is nothing.
+    """
+    if tools is None:
+        raise not_set_up("no escrow", "escrow")
+    return tools

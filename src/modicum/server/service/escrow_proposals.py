@@ -1,0 +1,147 @@
+"""Asking for flows of data: queries, tasks, and what is to go out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, assert_never
+
+from modicum.api.local.escrow.actions import EscrowOffice
+from modicum.api.local.escrow.execution import Tools
+from modicum.api.local.escrow.review import columns_of
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.release_datasets import data_sets_of, must
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.core.yaml_reader import read_document
+from modicum.escrow.programs import Program
+from modicum.escrow.tasks import program as made_of
+from modicum.ledger.log.contracts import QueryTerms
+from modicum.ledger.state.flow import Flow
+from modicum.sandbox.texts import installed
+from modicum.server.inputs.contract import (
+    ContractSent,
+    OutputAsked,
+    QueryAsked,
+    RawSignalAsked,
+    SignalAsked,
+    TaskAsked,
+)
+from modicum.server.service.escrow_datasets import needed
+from modicum.server.service.escrow_visibility import owned_by, seen_contract
+from modicum.server.service.threads import Threads
+from modicum.server.service.votes import refuse_repeated
+from modicum.writer.idempotency import Once
+from modicum.writer.service import Decider
+
+_Ask: TypeAlias = Callable[[EscrowOffice], Flow]
+
+
+class EscrowAsking:
+    """What analysts ask of the escrow.
+
+    Args:
+        decider: The ledger.
+        threads: Where it is asked.
+        tools: The vault, sandboxes and engines; None for none.
+    """
+
+    def __init__(self, decider: Decider, threads: Threads, tools: Tools | None) -> None:
+        self._decider = decider
+        self._threads = threads
+        self._tools = tools
+
+    async def ask(self, who: Identity, sent: ContractSent, once: Once) -> Flow:
+        """Ask for a flow of data.
+
+        Args:
+            who: Who asks.
+            sent: What they ask for.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not, for one of its data sets.
+            ConflictError: If it cannot be proposed.
+            InputError: If it is malformed, or is about what they may not know.
+            UsageError: If the server has no escrow.
+        """
+        who.must_some(Action.ASK_CONTRACT)
+        tools = needed(self._tools)
+
+        def work() -> Flow:
+            refuse_repeated(self._decider, who, once)
+            ask = self._asking(who, sent)
+            among = self._among(who)
+            office = self._decider.escrow(tools, who.name, once=once, among=among)
+            return ask(office)
+
+        return await self._threads.ask(work)
+
+    # --- inside ---
+
+    def _among(self, who: Identity) -> frozenset[str]:
+        """Return the data sets that somebody may ask about."""
+        names = self._decider.glance(lambda view: [*view.state().escrow.data])
+        return frozenset(one for one in names if who.may(Action.ASK_CONTRACT, one))
+
+    def _asking(self, who: Identity, sent: ContractSent) -> _Ask:
+        """Return what asks for a contract, once it is known that they may."""
+        heading, wanted = sent.heading, sent.wanted
+        match wanted:
+            case QueryAsked(queries=queries, exact=exact):
+                _must_submit(who, queries)
+                return lambda office: office.ask_query(heading, queries, exact=exact)
+            case TaskAsked(query=query):
+                self._must_follow(who, query)
+                program = self._program(wanted)
+                tier, limits, blocks = wanted.tier, wanted.limits, wanted.blocks
+                if blocks is not None:  # It charges a release, as those queries did.
+                    self._must_submit_again(who, query)
+                return lambda office: office.ask_task(
+                    heading, query, program, tier=tier, limits=limits, blocks=blocks
+                )
+            case OutputAsked(query=query):
+                self._must_follow(who, query)
+                return lambda office: office.ask_output(heading, query)
+            case SignalAsked(task=task):
+                self._must_follow(who, task)
+                return lambda office: office.ask_signal(heading, task)
+            case RawSignalAsked(task=task, width=width):
+                self._must_follow(who, task)
+                return lambda office: office.ask_raw_signal(heading, task, width=width)
+        assert_never(wanted)
+
+    def _must_follow(self, who: Identity, name: str) -> None:
+        """Refuse to ask for what follows from a contract that is not theirs to ask."""
+
+        def look(view: LedgerView) -> None:
+            escrow = view.state().escrow
+            flow = seen_contract(escrow, who, name)
+            own = owned_by(who, flow, escrow.data)
+            sets = frozenset[str | None](own or flow.contract.data_sets)
+            must(who, Action.ASK_CONTRACT, sets)
+
+        self._decider.glance(look)
+
+    def _must_submit_again(self, who: Identity, name: str) -> None:
+        """Refuse a score of queries that they may not put to its data any more."""
+
+        def look(view: LedgerView) -> tuple[str, ...]:
+            terms = seen_contract(view.state().escrow, who, name).contract.terms
+            charges = terms.charges if isinstance(terms, QueryTerms) else ()
+            return tuple(one.text for one in charges)
+
+        _must_submit(who, self._decider.glance(look))
+
+    def _program(self, wanted: TaskAsked) -> Program:
+        if isinstance(wanted.program, Program):
+            return wanted.program
+        columns = self._decider.look(lambda view: columns_of(view, wanted.query))
+        task, evaluation = wanted.program.task, wanted.program.evaluation
+        return made_of(task, evaluation, installed(), columns)
+
+
+def _must_submit(who: Identity, queries: tuple[str, ...]) -> None:
+    """Refuse queries whose releases are said to be of data sets that are not theirs."""
+    for text in queries:
+        named = data_sets_of(read_document(text.encode("utf-8"), "the query"))
+        must(who, Action.SUBMIT_RELEASE, named - {None})

@@ -1,0 +1,177 @@
+"""Releases, carried out: started, posted, or given up, by those who may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
+
+from modicum.api.local.evaluation import Description
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.release_datasets import data_sets_recorded, id_of, may, must
+from modicum.api.local.visibility import Told, seen
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.core.errors import AccessError, Code, InputError, Problem
+from modicum.ledger import Standing, event_of
+from modicum.ledger.state.lifecycle import ReleaseStatus
+from modicum.server.service.threads import Threads
+from modicum.writer.idempotency import Once
+from modicum.writer.service import Decider
+
+T = TypeVar("T")
+
+
+class CarryingOut:
+    """What becomes of releases that were reserved.
+
+    Args:
+        decider: The ledger.
+        threads: Where it is asked.
+    """
+
+    def __init__(self, decider: Decider, threads: Threads) -> None:
+        self._decider = decider
+        self._threads = threads
+
+    async def start(
+        self, who: Identity, release: str, once: Once | None = None
+    ) -> Standing:
+        """Note, durably, that rows are about to be read.
+
+        Args:
+            who: Who asks.
+            release: The id.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not, or it is somebody else's and they may not do
+                that either.
+            ConflictError: If it is not reserved, or its reservation ran out.
+            InputError: If there is no such release, as far as they may know.
+        """
+        return await self._threads.ask(
+            self._carry_out,
+            who,
+            release,
+            lambda d: d.start(release, actor=who.name, once=once),
+        )
+
+    async def post(
+        self, who: Identity, release: str, once: Once | None = None
+    ) -> Standing:
+        """Note that a started release is out.
+
+        Args:
+            who: Who asks.
+            release: The id.
+            once: As for `start`.
+
+        Raises:
+            AccessError: As for `start`.
+            ConflictError: If it is not started.
+            InputError: As for `start`.
+        """
+        return await self._threads.ask(
+            self._carry_out,
+            who,
+            release,
+            lambda d: d.post(release, actor=who.name, once=once),
+        )
+
+    async def void(
+        self, who: Identity, release: str, reason: str, once: Once | None = None
+    ) -> Standing:
+        """Cancel a reservation that was not started: one's own, or anybody's.
+
+        Args:
+            who: Who asks.
+            release: The id.
+            reason: Why, for the record; 1 to 2000 characters.
+            once: As for `start`.
+
+        Raises:
+            AccessError: If they may not. Whoever may carry out what others reserved
+                may cancel it; privacy officers may do only that.
+            ConflictError: If it is not reserved any more.
+            InputError: As for `start`; or if there is no reason.
+        """
+
+        def work() -> Standing:
+            must_carry_out(self._decider, who, release, cancels=True)
+            return self._decider.void(release, reason=reason, actor=who.name, once=once)
+
+        return await self._threads.ask(work)
+
+    def _carry_out(
+        self, who: Identity, release: str, step: Callable[[Decider], T]
+    ) -> T:
+        """Take a step, if the release may be seen and is theirs, or anybody's."""
+        must_carry_out(self._decider, who, release)
+        return step(self._decider)
+
+
+def must_carry_out(
+    decider: Decider, who: Identity, release: str, *, cancels: bool = False
+) -> None:
+    """Refuse to carry out what may not be seen, or is somebody else's.
+
+    Args:
+        decider: The ledger.
+        who: Who would carry it out.
+        release: The id.
+        cancels: Whether they only cancel it.
+
+    Raises:
+        AccessError: If it is somebody else's, and they may not do that either.
+        InputError: If there is none, as far as they may know.
+    """
+
+    def look(view: LedgerView) -> tuple[Told, str]:
+        told = seen(view, who, release)
+        record = view.record(told.standing.seq)
+        assert record is not None
+        return told, event_of(record, record.seq).actor
+
+    # At a glance: who waits for a long look holds no thread of those who ask.
+    told, asked_by = decider.glance(look)
+    sets = data_sets_recorded(told.release)
+    is_own = asked_by == who.name
+    if is_own or not cancels:
+        must(who, Action.CARRY_OUT_RELEASE, sets)
+    if not is_own and not may(who, Action.CARRY_OUT_ANY, sets):
+        raise AccessError(
+            Problem(
+                Code.FORBIDDEN,
+                f"release `{release}` was reserved by somebody else",
+                help="who reserved it carries it out, or a data steward; a privacy"
+                " officer may cancel it",
+            )
+        )
+
+
+def refuse_others(decider: Decider, who: Identity, release: Description) -> None:
+    """Refuse to say that a release is out which somebody else reserved.
+
+    Args:
+        decider: The ledger.
+        who: Who says so.
+        release: What they describe.
+
+    Raises:
+        AccessError: If somebody else did, and they may not carry it out.
+    """
+    name = id_of(release)
+    if name is None or not decider.glance(partial(_is_under_way, name)):
+        return
+    with suppress(InputError):  # It may not be seen: that its id is taken is told.
+        must_carry_out(decider, who, name)
+
+
+def _is_under_way(release: str, view: LedgerView) -> bool:
+    """Return whether a release is reserved or started."""
+    book, _, now = view.look()
+    standing = book.standing_at(release, now)
+    open_ones = (ReleaseStatus.RESERVED, ReleaseStatus.STARTED)
+    return standing is not None and standing.status in open_ones

@@ -1,0 +1,167 @@
+"""Where a server may listen: without authentication, on its own machine only."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from modicum.core.document import Node, from_python
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.core.reader import fail, line
+from modicum.server.settings.model import Listen, Settings
+from modicum.server.settings.urls import is_loopback, origin
+from modicum.writer.known_head import KnownHead
+
+#: Returns the addresses that a host stands for.
+Resolve: TypeAlias = Callable[[str], Sequence[str]]
+
+_ALONE: Final = "or listen on this machine only:  --host 127.0.0.1"
+
+
+def overridden(  # noqa: PLR0913 - one for each option
+    settings: Settings,
+    *,
+    ledger: str | None = None,
+    known: str | None = None,
+    public_url: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    workers: int | None = None,
+    log_level: str | None = None,
+) -> Settings:
+    """Return settings with what was given on the command line; None changes nothing.
+
+    Args:
+        settings: What the file says.
+        ledger: The ledger.
+        known: An entry that it must have, `SEQ:HASH`, checked as in the file.
+        public_url: How the server is reached, checked as in the file.
+        host: The address to bind to.
+        port: Its port.
+        workers: How many processes serve.
+        log_level: The least that is logged, one of `LOG_LEVELS`.
+
+    Raises:
+        InputError: If `public_url` or `known` is none.
+    """
+    if known is not None:
+        node = from_python(known)
+        settings = replace(settings, known_head=known_head(node, "`--known-head`"))
+    if public_url is not None:
+        public_url = origin(from_python(public_url), "`--public-url`")
+    listen = Listen(
+        settings.listen.host if host is None else host,
+        settings.listen.port if port is None else port,
+    )
+    telemetry = settings.telemetry
+    if log_level is not None:
+        telemetry = replace(telemetry, log_level=log_level)
+    return replace(
+        settings,
+        listen=listen,
+        telemetry=telemetry,
+        ledger=settings.ledger if ledger is None else ledger,
+        public_url=settings.public_url if public_url is None else public_url,
+        workers=settings.workers if workers is None else workers,
+    )
+
+
+def known_head(node: Node, what: str) -> KnownHead:
+    """Return an entry that a ledger must have.
+
+    Args:
+        node: Where it stands.
+        what: What it is, for messages.
+
+    Raises:
+        InputError: If it is none.
+    """
+    given = line(node, what)
+    found = KnownHead.read(given)
+    if found is None:
+        raise fail(
+            Code.BAD_NAME,
+            f'{what} is "{given[:100]}", which is no head',
+            node,
+            help="write the number of an entry, a colon, and at least 12 digits of its"
+            " hash, as `ledger list` prints them",
+        )
+    return found
+
+
+def resolved(host: str) -> list[str]:
+    """Return the addresses that a host stands for, as the system binds to them.
+
+    Raises:
+        OSError: If it stands for none.
+    """
+    found = socket.getaddrinfo(
+        host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+def bound_address(settings: Settings, resolve: Resolve = resolved) -> str:
+    """Return the address that a server may bind to, written in digits.
+
+    A name is looked up once, here: what it stands for later counts no more.
+
+    Args:
+        settings: What the server is told.
+        resolve: How a host is looked up.
+
+    Raises:
+        UsageError: If it listens to others and could not tell who they are, or
+            could not keep what they send from being read on the way.
+    """
+    addresses = _addresses(settings.listen.host, resolve)
+    if settings.is_local and settings.workers > 1:
+        raise _refused(
+            "a server without sign-in is one process: its link would be known to one",
+            "leave  --workers  out, or configure sign-in",
+        )
+    if all(is_loopback(one) for one in addresses):
+        return addresses[0]
+    shown = f"`{settings.listen.host}`"
+    if settings.is_local:
+        raise _refused(
+            f"{shown} is open to others, and nobody has to say who they are",
+            f"configure `oidc` or `api_tokens` in the settings file, {_ALONE}",
+        )
+    if not (settings.public_url or "").startswith("https://"):
+        raise _refused(
+            f"{shown} is open to others, and `public_url` is not https",
+            f"put a proxy with TLS before the server, write  public_url: https://NAME,"
+            f" {_ALONE}",
+        )
+    if not settings.trusted_proxies:
+        raise _refused(
+            f"{shown} is open to others, and `trusted_proxies` names no proxy that"
+            " ends TLS",
+            f"write the address of the proxy to `trusted_proxies`, {_ALONE}",
+        )
+    return addresses[0]
+
+
+def _addresses(host: str, resolve: Resolve) -> Sequence[str]:
+    # An empty host means every address to the system, not none.
+    if not host.strip() or host != host.strip() or "%" in host:
+        raise _refused(
+            f"`{host}` is not a host to listen on", "write  --host 127.0.0.1"
+        )
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    try:
+        addresses = resolve(bare)
+    except (OSError, UnicodeError) as error:
+        raise _refused(
+            f"`{host}` stands for no address here", "write  --host 127.0.0.1"
+        ) from error
+    if not addresses:
+        raise _refused(f"`{host}` stands for no address here", "correct it")
+    return addresses
+
+
+def _refused(message: str, remedy: str) -> UsageError:
+    return UsageError(Problem(Code.NOT_SUPPORTED, message, help=remedy))

@@ -1,0 +1,92 @@
+"""Looking at settings as a server does that begins, without serving anybody."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from modicum.api.local.ledger_view import LedgerView
+from modicum.server.auth.registry import open_registry
+from modicum.server.auth.setup import Door, entrance
+from modicum.server.resources import equipment
+from modicum.server.settings.binding import bound_address
+from modicum.server.settings.model import Settings
+from modicum.storage.factory import open_store
+from modicum.system.clock import SystemClock
+from modicum.writer.factory import open_decider
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a server finds that begins by settings which hold.
+
+    Attributes:
+        door: Where and for whom it answers; the port is 0 if any free one will do.
+        ledger: What people call the ledger; no password stands in it.
+        entries: How many entries its log has.
+        policy: The name of the active policy.
+        digest: The digest of that policy.
+        key: The id of the key that signs; None if nothing is signed.
+        data_sets: How many data sets its escrow has; None if it has no escrow.
+    """
+
+    door: Door
+    ledger: str
+    entries: int
+    policy: str
+    digest: str
+    key: str | None
+    data_sets: int | None
+
+
+def checked(settings: Settings, user: str) -> Checked:
+    """Return what a server would find; nothing is written, and no provider is asked.
+
+    Whether the port is free is not looked at: a server may run there that is to begin
+    anew with these settings.
+
+    Args:
+        settings: What the server is told.
+        user: What the only user of a server without sign-in is called.
+
+    Raises:
+        InputError: If a secret cannot be read.
+        UsageError: If nobody could be told from others at the address; if others may
+            read a secret; or there is no ledger with a policy.
+        UnavailableError: If the ledger, or the vault of the escrow, cannot be read now.
+        VerificationError: If its log contradicts itself, or has not a known head.
+    """
+    door = Door(bound_address(settings), settings.listen.port, user)
+    own = equipment(settings)
+    has_escrow = own.escrow is not None
+    with open_decider(
+        settings.ledger,
+        actor="unknown",
+        from_beginning=has_escrow,
+    ) as decider:
+        policy = decider.policy().policy
+        entries, data_sets = decider.glance(_counted)
+    store = open_store(settings.ledger, keep_open=True)
+    try:
+        for one in settings.known_heads():
+            one.must_be_in(store)
+        coming_in = entrance(settings, open_registry(store), SystemClock(), door)
+        asyncio.run(coming_in.aclose())
+    finally:
+        store.close()
+    key = None if own.signing_key is None else own.signing_key.id
+    return Checked(
+        door,
+        store.name,
+        entries,
+        policy.name,
+        policy.digest,
+        key,
+        data_sets if has_escrow else None,
+    )
+
+
+def _counted(view: LedgerView) -> tuple[int, int]:
+    """Return how many entries a log has, and how many data sets its escrow."""
+    state = view.state()
+    return state.seq, len(state.escrow.data)

@@ -1,0 +1,185 @@
+"""Every request: given an id, timed, counted, traced, and told of in one line."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from modicum.core.errors import Code, Problem
+from modicum.server.problems import problems_response
+from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.log import Level, Served
+from modicum.server.telemetry.tracebacks import kind_of
+from modicum.server.telemetry.traceparent import trace_parent
+
+#: Stands for a route where no route takes a request.
+NO_ROUTE: Final = "(none)"
+#: Stands for a method that HTTP does not know.
+OTHER_METHOD: Final = "OTHER"
+METHODS: Final = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}
+)
+#: Asked all the time by machines.
+QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+#: Stands in the state of a request whose client went while it was sending.
+_GONE: Final = "client_gone"
+
+
+class Observed:
+    """Watches requests.
+
+    What nobody foresaw ends here, too: what it says may be about rows, so that it is
+    neither answered nor handed on to whoever would log it.
+
+    Args:
+        app: What answers.
+        watch: What watches.
+    """
+
+    def __init__(self, app: ASGIApp, watch: Watch) -> None:
+        self._app = app
+        self._watch = watch
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request.
+
+        Args:
+            scope: What it is.
+            receive: Receives its body.
+            send: Sends the answer.
+        """
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        traces = self._watch.traces
+        with traces.request(trace_parent(scope["headers"])) as (trace, span):
+            state = scope.setdefault("state", {})
+            state["trace"] = trace
+            exchange = _Exchange(trace, receive, send)
+            try:
+                await self._answer(scope, exchange)
+            finally:
+                one = exchange.told(scope, time.perf_counter() - began)
+                span.note(
+                    {
+                        "http.route": one.route,
+                        "http.request.method": one.method,
+                        "http.response.status_code": one.status,
+                        "http.request.body.size": one.received,
+                        "http.response.body.size": one.sent,
+                    }
+                )
+                is_quiet = one.route in QUIET or _GONE in state
+                self._tell(one, Level.DEBUG if is_quiet else Level.INFO)
+
+    async def _answer(self, scope: Scope, exchange: _Exchange) -> None:
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except ClientDisconnect:
+            # Nobody hears an answer, and nothing failed here.
+            scope["state"][_GONE] = True
+        except Exception as error:  # noqa: BLE001 - told here, and to nobody else
+            code = Code.INTERNAL
+            scope["state"]["code"] = code.value
+            self._watch.log.failed(exchange.trace, error, code.value)
+            if exchange.status:
+                return  # It was begun; the connection ends with it.
+            problem = Problem(
+                code,
+                f"internal error ({kind_of(error)})",
+                help="report it, with its trace id",
+            )
+            answer = problems_response(500, (problem,), trace=exchange.trace)
+            await answer(scope, exchange.receive, exchange.send)
+
+    def _tell(self, one: Served, level: Level) -> None:
+        watch = self._watch
+        watch.counts.served(one.route, one.method, one.status, one.seconds)
+        watch.log.served(one, level)
+        if one.status == 401:
+            watch.log.not_recognized(one)
+
+
+class _Exchange:
+    """A request and its answer, as they pass.
+
+    Args:
+        trace: Its id, which its answer tells.
+        receive: Receives its body.
+        send: Sends the answer.
+    """
+
+    def __init__(self, trace: str, receive: Receive, send: Send) -> None:
+        self.trace = trace
+        self.status = 0
+        self._received = 0
+        self._sent = 0
+        self._receive = receive
+        self._send = send
+
+    async def receive(self) -> Message:
+        """Receive some of the body."""
+        message = await self._receive()
+        self._received += len(message.get("body", b""))
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send some of the answer."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            own = (b"x-request-id", self.trace.encode())
+            message["headers"] = [*message["headers"], own]
+        self._sent += len(message.get("body", b""))
+        await self._send(message)
+
+    def told(self, scope: Scope, seconds: float) -> Served:
+        """Return what may be told of it.
+
+        Args:
+            scope: What it was.
+            seconds: How long it took.
+        """
+        state = scope["state"]
+        method = scope["method"]
+        return Served(
+            trace=self.trace,
+            route=route_of(scope),
+            method=method if method in METHODS else OTHER_METHOD,
+            status=self.status,
+            seconds=seconds,
+            who=state.get("who", ""),
+            received=self._received,
+            sent=self._sent,
+            code=state.get("code", ""),
+        )
+
+
+def route_of(scope: Scope) -> str:
+    """Return the template of the route that took a request, as OpenAPI has it.
+
+    Its path is not told: it holds what a client wrote.
+
+    Args:
+        scope: The request, after it was answered.
+    """
+    # A route that was included keeps its own template; the whole one is beside it.
+    context = scope.get("fastapi", {}).get("effective_route_context")
+    found: Any = None
+    if context is not None:
+        plain = getattr(context, "starlette_route", None)
+        found = getattr(plain, "path_format", None) or context.path_format
+    return found or getattr(scope.get("route"), "path_format", None) or NO_ROUTE
+
+
+def note_code(request: Request, code: Code) -> None:
+    """Note the code of a mistake that a request is answered with.
+
+    Args:
+        request: The request.
+        code: The code.
+    """
+    request.state.code = code.value

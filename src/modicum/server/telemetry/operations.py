@@ -1,0 +1,161 @@
+"""The verbs of the service, watched: how long they take, and how they end.
+
+They do what the service does, and add nothing to it: counts, times, and the numbers of
+entries, but no id that a client chose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from modicum.api.local import Decision
+from modicum.api.permissions.identity import Identity
+from modicum.core.errors import ApprovalError
+from modicum.policy import CompiledPolicy
+from modicum.policy.model import ReservationBound
+from modicum.server.inputs.body import Body
+from modicum.server.service.policies import Policies
+from modicum.server.service.releases import How, Releases
+from modicum.server.service.threads import Threads
+from modicum.server.service.visibility import Sight
+from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.counters import VERSION_CHARACTERS
+from modicum.server.telemetry.traces import Spanned
+from modicum.writer.idempotency import Once
+from modicum.writer.service import Decider
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class WatchedThreads(Threads):
+    """Threads whose work is traced.
+
+    Args:
+        decider: The ledger.
+        watch: What watches.
+    """
+
+    def __init__(self, decider: Decider, watch: Watch) -> None:
+        super().__init__(decider)
+        self._traces = watch.traces
+
+    async def ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Return what some work returns that asks the decider; see `Threads.ask`."""
+        with self._traces.span("ledger.ask"):
+            return await super().ask(work, *args, **named)
+
+    async def turn(self, promise: asyncio.Future[T]) -> T:
+        """Return what is answered once it is durable; see `Threads.turn`."""
+        with self._traces.span("ledger.append"):
+            return await super().turn(promise)
+
+    async def compute(self, work: Callable[[], T]) -> T:
+        """Return what some work returns that takes long; see `Threads.compute`."""
+        with self._traces.span("ledger.look"):
+            return await super().compute(work)
+
+    async def ponder(self, work: Callable[[], T]) -> T:
+        """Return what some work returns that takes very long; see `Threads.ponder`."""
+        with self._traces.span("ledger.study"):
+            return await super().ponder(work)
+
+
+class WatchedReleases(Releases):
+    """Releases, watched.
+
+    Args:
+        decider: The ledger.
+        threads: Where it is asked.
+        sight: Keeps what is hidden out of answers.
+        watch: What watches.
+        bound: What one identity may hold reserved; None if nothing bounds it.
+    """
+
+    def __init__(
+        self,
+        decider: Decider,
+        threads: Threads,
+        sight: Sight,
+        watch: Watch,
+        bound: ReservationBound | None = None,
+    ) -> None:
+        super().__init__(decider, threads, sight, bound)
+        self._watch = watch
+
+    async def check(self, who: Identity, body: Body) -> Decision:
+        """Return what submitting would answer now; see `Releases.check`."""
+        began = time.perf_counter()
+        try:
+            with self._watch.traces.span("release.check") as span:
+                decision = await super().check(who, body)
+                _note(span, decision)
+                return decision
+        finally:
+            self._watch.counts.checked(time.perf_counter() - began)
+
+    async def submit(
+        self, who: Identity, body: Body, how: How, once: Once | None = None
+    ) -> Decision:
+        """Decide a release and reserve its loss; see `Releases.submit`."""
+        with self._watch.traces.span("release.submit") as span:
+            try:
+                decision = await super().submit(who, body, how, once)
+            except ApprovalError:
+                policy = self._decider.policy().policy.digest
+                self._watch.counts.decided("needs-approval", policy)
+                raise
+            _note(span, decision)
+        if not decision.retry:
+            word = "allow" if decision.allowed else "deny"
+            self._watch.counts.decided(word, decision.policy_digest)
+        return decision
+
+    async def record_past(
+        self, who: Identity, body: Body, once: Once | None = None
+    ) -> Decision:
+        """Count a release that happened before; see `Releases.record_past`."""
+        with self._watch.traces.span("release.record-past") as span:
+            decision = await super().record_past(who, body, once)
+            _note(span, decision)
+            return decision
+
+
+class WatchedPolicies(Policies):
+    """Policies, watched.
+
+    Args:
+        threads: Where the ledger is asked.
+        watch: What watches.
+    """
+
+    def __init__(self, threads: Threads, watch: Watch) -> None:
+        super().__init__(threads)
+        self._watch = watch
+
+    async def compile(self, who: Identity, body: Body) -> CompiledPolicy:
+        """Return what a policy compiles to; see `Policies.compile`."""
+        began = time.perf_counter()
+        try:
+            with self._watch.traces.span("policy.compile") as span:
+                compiled = await super().compile(who, body)
+                rules = len(compiled.rules) + len(compiled.release_rules)
+                span.note({"modicum.rules": rules})
+                return compiled
+        finally:
+            self._watch.counts.compiled(time.perf_counter() - began)
+
+
+def _note(span: Spanned, decision: Decision) -> None:
+    """Note how a release was decided: numbers only, and how many rules deny."""
+    span.note(
+        {
+            "modicum.decision": "allow" if decision.allowed else "deny",
+            "modicum.entry": decision.seq,
+            "modicum.policy": decision.policy_digest[:VERSION_CHARACTERS],
+            "modicum.rules.denying": len(decision.blocking),
+        }
+    )

@@ -1,0 +1,152 @@
+"""The page that Prometheus reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+)
+
+from modicum.server.telemetry.ledger_metrics import LedgerFacts
+from modicum.server.telemetry.remembered import Found
+
+#: What is answered to who asks for the page.
+MEDIA_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What one page tells.
+
+    Attributes:
+        counted: What processes counted.
+        found: What was found in the ledger; None if it was not looked at yet.
+        age: How many seconds ago that was.
+        line: How many requests wait for the ledger's turn, in this process.
+    """
+
+    counted: Iterable[Metric]
+    found: Found | None
+    age: float
+    line: int
+
+    def text(self) -> bytes:
+        """Return the page, in the text format 0.0.4."""
+        return generate_latest(_Collected(self.collect()), escaping="underscores")
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all that it tells."""
+        yield from map(_without_created, self.counted)
+        yield GaugeMetricFamily(
+            "modicum_line_length",
+            "Requests that wait for the ledger's turn in the process that answers.",
+            self.line,
+        )
+        if self.found is None:
+            return
+        yield GaugeMetricFamily(
+            "modicum_ledger_facts_age_seconds",
+            "How long ago the ledger was looked at.",
+            self.age,
+        )
+        yield GaugeMetricFamily(
+            "modicum_ledger_readable",
+            "Whether the ledger could be read.",
+            int(self.found.is_sound is not None),
+        )
+        if self.found.is_sound is not None:
+            yield GaugeMetricFamily(
+                "modicum_ledger_verify_ok",
+                "Whether the entries that were read continue the chain and the state.",
+                int(self.found.is_sound),
+            )
+        if self.found.facts is not None:
+            yield from _of_ledger(self.found.facts)
+            yield from _of_rules(self.found.facts)
+
+
+class _Collected:
+    """Metrics that were collected, in the form that they are written from.
+
+    Args:
+        found: The metrics.
+    """
+
+    def __init__(self, found: Iterable[Metric]) -> None:
+        self._found = found
+
+    def collect(self) -> Iterable[Metric]:
+        """Return them."""
+        return self._found
+
+
+def _of_ledger(facts: LedgerFacts) -> Iterator[Metric]:
+    for name, says, value in (
+        ("modicum_ledger_entries", "Entries of the ledger.", facts.entries),
+        ("modicum_releases_counted", "Releases that count as spent.", facts.counted),
+        ("modicum_reservations_open", "Reservations that stand.", facts.reservations),
+        (
+            "modicum_reservation_age_seconds",
+            "Since when the oldest reservation that stands has stood.",
+            facts.reservation_age,
+        ),
+        (
+            "modicum_requests_pending",
+            "Releases and policies that wait for people to agree.",
+            facts.pending,
+        ),
+        (
+            "modicum_approval_age_seconds",
+            "Since when the oldest of them has waited.",
+            facts.approval_age,
+        ),
+        ("modicum_rounds", "Rounds of planning that were opened.", facts.rounds),
+    ):
+        yield GaugeMetricFamily(name, says, value)
+    yield CounterMetricFamily(
+        "modicum_denials", "Denials that the ledger tells of.", facts.denials
+    )
+    yield CounterMetricFamily(
+        "modicum_nondp_disclosures",
+        "Disclosures outside differential privacy.",
+        facts.disclosures,
+    )
+
+
+def _of_rules(facts: LedgerFacts) -> Iterator[Metric]:
+    states = GaugeMetricFamily(
+        "modicum_rules", "Rules over history, by how they stand.", labels=["state"]
+    )
+    for word, count in sorted(facts.rules.items()):
+        states.add_metric([word], count)
+    yield states
+    full = GaugeMetricFamily(
+        "modicum_rule_utilisation_ratio",
+        "How full the fullest rules are: 0 to 1, or 2 if over the limit.",
+        labels=["scope", "context", "unit"],
+    )
+    for one in facts.fullest:
+        full.add_metric([one.scope, one.context, one.unit], one.ratio)
+    yield full
+    unlocked = GaugeMetricFamily(
+        "modicum_round_unlocked_ratio",
+        "The share of every budget of a unit that the open round unlocks.",
+        labels=["unit"],
+    )
+    for unit, share in sorted(facts.unlocked.items()):
+        unlocked.add_metric([unit], share)
+    yield unlocked
+
+
+def _without_created(metric: Metric) -> Metric:
+    """Return a metric without the times at which its series began."""
+    metric.samples = [
+        one for one in metric.samples if not one.name.endswith("_created")
+    ]
+    return metric

@@ -1,1 +1,0 @@
-"""The shell: files, clocks and databases; the one place that chooses."""

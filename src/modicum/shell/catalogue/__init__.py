@@ -1,1 +1,0 @@
-"""The catalogue of tasks as it is installed, and trying programs out."""

@@ -1,1 +1,0 @@
-"""The registry: tokens and sessions, beside the log."""

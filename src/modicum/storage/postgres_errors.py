@@ -1,0 +1,191 @@
+"""What can go wrong with a ledger in PostgreSQL, in words that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import chain
+
+import psycopg
+
+from modicum.core.errors import (
+    Code,
+    ModicumError,
+    Problem,
+    UnavailableError,
+    UsageError,
+    VerificationError,
+)
+from modicum.storage.postgres_url import Address
+
+#: Others were in the way: locks, deadlocks, too many connections.
+_BUSY = ("55P03", "57014", "40", "53300")
+#: The server, its machine or the way to it: restarts, disks, lost connections.
+_OUTSIDE = ("08", "25P03", "25006", "53", "57P", "58")
+#: Names and rights: trying again will not help.
+_REFUSED = ("28", "3D000", "42501")
+#: What the server says when it refuses a connection, where there is no SQLSTATE.
+_REFUSALS = (
+    "authentication failed",
+    "no pg_hba.conf entry",
+    "no password supplied",
+    "does not exist",
+    "permission denied",
+)
+_TRY_AGAIN = (
+    "nothing is acknowledged that was not stored; try again: submitted with the same"
+    " id, it is one release"
+)
+_UNKNOWN_OUTCOME = (
+    "it may or may not have been stored; submit again with the same id, it is one"
+    " release; after a start or a post, look first:  modicum release show ID"
+)
+_NO_RIGHT = (
+    "let the ledger's owner grant this role what it needs; a role that may only read"
+    " cannot submit, start or post"
+)
+_NO_ROLE = "correct the user in the URL, and the password in ~/.pgpass"
+_NO_DATABASE = "correct the database in the URL, or make it with  createdb"
+#: What helps where the server refuses names or rights: by its words, the most telling
+#: first; and by SQLSTATE, since it may speak another language.
+_BY_WORDS = (
+    ("no pg_hba.conf entry", "let the server's pg_hba.conf admit this user"),
+    ("permission denied", _NO_RIGHT),
+    ("authentication failed", _NO_ROLE),
+    ("no password supplied", _NO_ROLE),
+    ('role "', _NO_ROLE),
+    ('database "', _NO_DATABASE),
+)
+_BY_STATE = (("28", _NO_ROLE), ("3D000", _NO_DATABASE), ("42501", _NO_RIGHT))
+
+
+@contextmanager
+def told(address: Address, *, committing: bool = False) -> Iterator[None]:
+    """Turn what the driver raises within the block into our errors.
+
+    Args:
+        address: Where the ledger is.
+        committing: Whether a failure leaves open what was stored.
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        raise meant(address, error, committing=committing) from error
+
+
+def meant(
+    address: Address, error: psycopg.Error, *, committing: bool = False
+) -> ModicumError:
+    """Return what a mistake of the driver means for the ledger."""
+    state = error.sqlstate or ""
+    reason = _reason(address, error)
+    if state.startswith(_BUSY):
+        return UnavailableError(
+            Problem(
+                Code.LEDGER_BUSY, f"{address.name} is busy: {reason}", help="try again"
+            )
+        )
+    if state.startswith(_REFUSED) or (
+        not state and any(words in reason for words in _REFUSALS)
+    ):
+        return UsageError(
+            Problem(
+                Code.LEDGER_MISSING,
+                f"cannot use {address.name}: {reason}",
+                help=_remedy(state, reason),
+            )
+        )
+    if is_outside(error):
+        return UnavailableError(
+            Problem(
+                Code.LEDGER_UNWRITABLE,
+                f"cannot reach {address.name}: {reason}",
+                help=_UNKNOWN_OUTCOME if committing else _TRY_AGAIN,
+            )
+        )
+    if state == "42P07":
+        return VerificationError(
+            Problem(Code.NOT_A_LEDGER, f"{address.name} is not a modicum ledger")
+        )
+    return broken(address, reason)
+
+
+def _remedy(state: str, reason: str) -> str:
+    """Return what helps where the server refuses a name or a right.
+
+    Args:
+        state: The SQLSTATE; empty if the server gave none.
+        reason: What the server says.
+    """
+    by_words = (remedy for words, remedy in _BY_WORDS if words in reason)
+    by_state = (remedy for begin, remedy in _BY_STATE if state.startswith(begin))
+    return next(chain(by_words, by_state), "")
+
+
+def is_outside(error: psycopg.Error) -> bool:
+    """Return whether the server could not be reached, or went away."""
+    state = error.sqlstate or ""
+    if state:
+        return state.startswith(_OUTSIDE)
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+
+
+def broken(address: Address, why: str) -> VerificationError:
+    """Return the mistake of a ledger whose tables contradict themselves."""
+    return VerificationError(
+        Problem(
+            Code.LEDGER_BROKEN,
+            f"the ledger {address.name} is damaged: {why}",
+            help="restore a backup and compare its head",
+        )
+    )
+
+
+def forgetful(address: Address) -> UnavailableError:
+    """Return the mistake of a server that may lose what it acknowledged."""
+    return UnavailableError(
+        Problem(
+            Code.LEDGER_UNWRITABLE,
+            f"{address.name} runs with fsync off: it may lose what it acknowledged",
+            help="set  fsync = on  in postgresql.conf",
+        )
+    )
+
+
+def skewed(address: Address, own: datetime, server: datetime) -> UnavailableError:
+    """Return the mistake of two clocks that are over an hour apart.
+
+    Args:
+        address: Where the ledger is.
+        own: The time of this machine.
+        server: That of the database.
+    """
+    here, there = (f"{one:%Y-%m-%dT%H:%M:%SZ}" for one in (own, server))
+    return UnavailableError(
+        Problem(
+            Code.CLOCK_JUMPED,
+            f"the clock of this machine says {here}, and that of {address.name}"
+            f" {there}",
+            notes=("nothing is written, so that no reservation expires by it",),
+            help="set the clock right that is wrong",
+        )
+    )
+
+
+def out_of_turn(address: Address, wait_seconds: float) -> UnavailableError:
+    """Return the mistake of a turn that another thread kept for too long."""
+    return UnavailableError(
+        Problem(
+            Code.LEDGER_BUSY,
+            f"{address.name} was busy for {wait_seconds:g} seconds",
+            help="try again",
+        )
+    )
+
+
+def _reason(address: Address, error: psycopg.Error) -> str:
+    """Return the first line of what the driver says, without secrets."""
+    text = error.diag.message_primary or str(error) or type(error).__name__
+    first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    return address.without_secrets(first)

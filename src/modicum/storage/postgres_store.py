@@ -1,0 +1,443 @@
+"""The ledger in PostgreSQL, for teams and for several servers.
+
+A turn is a transaction that holds the ledger's advisory lock, which is handed over in
+the order of arrival, and its head row. One connection serves the turns, another one
+reads beside them; a connection that is lost is made anew.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import Connection, errors
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
+from psycopg.sql import SQL, Composed, Identifier, Placeholder
+
+from modicum.api.ports.storage import KeptAnswer, TableVersions
+from modicum.core.errors import ModicumError
+from modicum.ledger import Record
+from modicum.storage.fair_lock import FairLock
+from modicum.storage.idle_work import Chore, Meanwhile
+from modicum.storage.log_pages import Page, begun, paged, refuse_ended
+from modicum.storage.postgres_answers import AnswerStatements
+from modicum.storage.postgres_errors import (
+    broken,
+    is_outside,
+    out_of_turn,
+    skewed,
+    told,
+)
+from modicum.storage.postgres_tables import SCHEMA_VERSION, Begun, Statements
+from modicum.storage.postgres_url import Address, parse_address
+from modicum.storage.service_tables import Statement
+from modicum.system.clock import SystemClock
+
+T = TypeVar("T")
+
+_NOW = SystemClock().now
+#: The clocks of this machine and of the server may differ by so much.
+SKEW = timedelta(hours=1)
+#: How long to wait for the turn before giving up.
+WAIT_SECONDS = 30.0
+
+
+class PostgresStore:
+    """A log in a PostgreSQL database.
+
+    Args:
+        url: `postgresql://…`; `modicum_ledger=NAME` names one of several ledgers.
+            The tables are made at the first turn if they are not there.
+        wait_seconds: How long to wait for other writers.
+        wall: Tells this machine's time of day.
+
+    Raises:
+        UsageError: If the URL is malformed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        wait_seconds: float = WAIT_SECONDS,
+        wall: Callable[[], str] = _NOW,
+    ) -> None:
+        self._wall = wall
+        self._address = parse_address(url)
+        self._wait_seconds = wait_seconds
+        self._statements = Statements(self._address, wait_seconds)
+        self._answers = AnswerStatements(self._address)
+        self._turn_lock = FairLock()
+        self._writer = _Line(self._address)
+        self._read_lock = threading.Lock()
+        self._reader = _Line(self._address)
+        self._meanwhile = Meanwhile()
+        self._last_known = 0  # The number of the last record when our last turn ended.
+        self._is_shared = False
+
+    @property
+    def name(self) -> str:
+        """The URL without its password."""
+        return self._address.name
+
+    def exists(self) -> bool:
+        """Return whether the ledger's tables are there."""
+        return self._ask(self._statements.exists)
+
+    def close(self) -> None:
+        """Close the connections, that of a turn after the turn."""
+        with self._read_lock:
+            self._reader.close()
+        with self._turn_of_thread():
+            self._writer.close()
+
+    # --- reading ---
+
+    def read(self, after: int, limit: int | None = None) -> Iterator[Record]:
+        """Return the records after a number, page by page.
+
+        Args:
+            after: A number; 0 for all records.
+            limit: How many records at most; None for all.
+
+        Raises:
+            VerificationError: If the tables are damaged or not a ledger's.
+            UnavailableError: If the server cannot be reached.
+        """
+
+        def fetch(after: int, count: int) -> Page:
+            def query(connection: Connection[Any]) -> Page:
+                return self._statements.page(connection, after, count)
+
+            return self._ask(query, missing=Page((), 0))
+
+        return begun(paged(fetch, after, limit))
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number, or None if there is none.
+
+        Raises:
+            VerificationError: If the tables are damaged or not a ledger's.
+            UnavailableError: If the server cannot be reached.
+        """
+        found = next(self.read(seq - 1, 1), None)
+        return found if found is not None and found.seq == seq else None
+
+    def checkpoints(self) -> list[bytes]:
+        """Return every checkpoint, in the order in which they were added."""
+        return self._ask(self._statements.checkpoints, missing=[])
+
+    def table_versions(self) -> TableVersions:
+        """Return the version of the tables, and that which a turn makes them.
+
+        Raises:
+            VerificationError: If the tables are of a later version, or not a ledger's.
+            UnavailableError: If the server cannot be reached.
+        """
+        stored = self._ask(self._statements.version, missing=0)
+        return TableVersions(stored, SCHEMA_VERSION)
+
+    def _ask(
+        self, query: Callable[[Connection[Any]], T], *, missing: T | None = None
+    ) -> T:
+        """Return the answer of a query; another value if there are no tables."""
+        with self._read_lock, told(self._address):
+            try:
+                return self._reader.retrying(query)
+            except (errors.UndefinedTable, errors.InvalidSchemaName):
+                if missing is None:
+                    raise
+                return missing
+
+    # --- writing ---
+
+    @contextmanager
+    def turn(self) -> Iterator[PostgresTurn]:
+        """Hold the exclusive turn; what was appended is durable on exit.
+
+        Raises:
+            UnavailableError: If the turn cannot be had, or the server went away; then
+                the outcome is unknown if it happened at the end of the turn.
+            VerificationError: If the tables are damaged or not a ledger's.
+        """
+        with self._transaction() as (connection, (last, seconds)):
+            self._refuse_skew(seconds)
+            turn = PostgresTurn(self._statements, self._answers, connection, last)
+            self._is_shared = last != self._last_known
+            try:
+                yield turn
+            finally:
+                turn.ended = True
+                self._last_known = turn.last
+
+    def refuse_skew(self) -> None:
+        """Refuse a clock of this machine that is over an hour from the server's.
+
+        Raises:
+            UnavailableError: If it is, or the server cannot be reached.
+        """
+        self._refuse_skew(self._ask(self._statements.seconds))
+
+    def _refuse_skew(self, seconds: float) -> None:
+        own = datetime.fromisoformat(self._wall())
+        server = datetime.fromtimestamp(seconds, UTC)
+        if abs(own - server) > SKEW:
+            raise skewed(self._address, own, server)
+
+    def while_waiting(self, chore: Chore) -> None:
+        """Let this thread do something while it waits for a turn; see `Patient`."""
+        self._meanwhile.chore = chore
+
+    def add_checkpoint(self, data: bytes) -> None:
+        """Store a checkpoint durably; storing it again changes nothing.
+
+        Raises:
+            UnavailableError: If the turn cannot be had, or the server went away.
+            VerificationError: If the tables are damaged or not a ledger's.
+        """
+        with self._transaction() as (connection, _):
+            self._statements.add_checkpoint(connection, data)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[tuple[Connection[Any], Begun]]:
+        """Hold the turn; yield its connection and what was found at its beginning.
+
+        The transaction ends on the very connection that it began on: a new one would
+        commit nothing, and not say so.
+        """
+        with self._turn_of_thread():
+            try:
+                with told(self._address):
+                    connection, begun = self._begun()
+                    yield connection, begun
+                with told(self._address, committing=True):
+                    self._commit(connection)
+            except BaseException:
+                self._writer.roll_back()
+                raise
+
+    @contextmanager
+    def _turn_of_thread(self) -> Iterator[None]:
+        if not self._turn_lock.acquire(self._wait_seconds):
+            raise out_of_turn(self._address, self._wait_seconds)
+        try:
+            yield
+        finally:
+            self._turn_lock.release()
+
+    def _begun(self) -> tuple[Connection[Any], Begun]:
+        """Begin a turn; make the tables first if they are not there."""
+
+        def begin(connection: Connection[Any]) -> tuple[Connection[Any], Begun | None]:
+            return connection, self._statements.begin_turn(connection)
+
+        try:
+            connection, found = self._awaited(lambda: self._writer.retrying(begin))
+        except (errors.UndefinedTable, errors.InvalidSchemaName):
+            connection, found = self._writer.connection(), None
+        if found is None:
+            self._writer.roll_back()
+            self._statements.migrate(connection)
+            found = self._statements.begin_turn(connection)
+        if found is None:
+            raise broken(self._address, "its tables cannot be brought up to date")
+        return connection, found
+
+    def _awaited(self, begin: Callable[[], T]) -> T:
+        """Return what begins a turn; do something else meanwhile, if others write."""
+        if self._is_shared and self._meanwhile.chore is not None:
+            return self._meanwhile.during(begin)
+        return begin()
+
+    def _commit(self, connection: Connection[Any]) -> None:
+        """Commit; a transaction that failed inside cannot end as if it had not."""
+        answer = connection.execute("COMMIT").statusmessage
+        if answer != "COMMIT":
+            raise broken(self._address, f"it answers COMMIT with {answer}")
+
+    # --- what is beside the log ---
+
+    def rows_beside(self, statement: Statement) -> list[tuple[Any, ...]]:
+        """Return what a query finds beside the log; see `BesideStore`."""
+
+        def query(connection: Connection[Any]) -> list[tuple[Any, ...]]:
+            return connection.execute(*self._spoken(statement)).fetchall()
+
+        return self._ask(query, missing=[])
+
+    def change_beside(self, statements: Sequence[Statement]) -> list[int]:
+        """Run statements beside the log in one turn; see `BesideStore`."""
+        with self._transaction() as (connection, _):
+            return [
+                connection.execute(*self._spoken(one)).rowcount for one in statements
+            ]
+
+    def _spoken(self, statement: Statement) -> tuple[Composed, Mapping[str, Any]]:
+        """Return a statement as PostgreSQL takes it."""
+        names = {name: Placeholder(name) for name in statement.values}
+        schema = Identifier(self._address.schema)
+        return SQL(statement.text).format(s=schema, **names), statement.values
+
+    # --- the cache ---
+
+    def load_snapshot(self) -> bytes | None:
+        """Return the latest snapshot; None if there is none that can be read."""
+        with suppress(ModicumError):
+            return self._ask(self._statements.load_snapshot)
+        return None
+
+    def save_snapshot(self, data: bytes) -> None:
+        """Keep a snapshot in place of the one before, if it can be kept."""
+
+        def query(connection: Connection[Any]) -> None:
+            self._statements.save_snapshot(connection, data)
+
+        with suppress(ModicumError):
+            self._ask(query)
+
+
+class PostgresTurn:
+    """Reads and appends within one transaction.
+
+    Args:
+        statements: The statements on the ledger.
+        answers: Those on the answers that it keeps.
+        connection: A connection in that transaction.
+        last: The number of the last record.
+
+    Attributes:
+        ended: Whether it is over; it reads and appends nothing any more.
+        last: The number of the last record.
+    """
+
+    def __init__(
+        self,
+        statements: Statements,
+        answers: AnswerStatements,
+        connection: Connection[Any],
+        last: int,
+    ) -> None:
+        self.ended = False
+        self._statements = statements
+        self._answers = answers
+        self._connection = connection
+        self.last = last
+
+    def read(self, after: int) -> Iterator[Record]:
+        """Return the records after a number, page by page.
+
+        Raises:
+            InvariantError: If the turn is over, also when it ends while reading.
+        """
+        return paged(self._page, after)
+
+    def _page(self, after: int, count: int) -> Page:
+        refuse_ended(ended=self.ended)
+        return self._statements.page(self._connection, after, count)
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Store the records that follow the last one.
+
+        Raises:
+            VerificationError: If their numbers do not follow those stored before.
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        self._statements.append(self._connection, self.last, records)
+        self.last += len(records)
+
+    def checkpoints(self) -> list[bytes]:
+        """Return every checkpoint, those of this turn too, in order.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        return self._statements.checkpoints(self._connection)
+
+    def add_checkpoint(self, data: bytes) -> None:
+        """Store a checkpoint with the turn; storing it again changes nothing.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        self._statements.add_checkpoint(self._connection, data)
+
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        """Return the answers that are kept for some keys, by key.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        return self._answers.kept_for(self._connection, keys)
+
+    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+        """Keep answers, and forget some of those that were given before a time.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        self._answers.keep(self._connection, answers, forget_before)
+
+
+class _Line:
+    """One connection that is made when it is needed, and anew when it is lost.
+
+    It is closed at the latest when nobody holds the line any more.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._connection: Connection[Any] | None = None
+        self._closing: Callable[[], object] | None = None
+
+    def connection(self) -> Connection[Any]:
+        if self._connection is None or self._connection.closed:
+            self.close()
+            self._connection = psycopg.connect(
+                make_conninfo("", **self._address.parameters),
+                autocommit=True,
+                prepare_threshold=None,  # A pooler may stand before the server.
+            )
+            self._closing = weakref.finalize(self, self._connection.close)
+        return self._connection
+
+    def retrying(self, work: Callable[[Connection[Any]], T]) -> T:
+        """Return what work yields; do it again if the connection had been lost.
+
+        The work must be one that may be begun twice.
+        """
+        is_old = self._connection is not None
+        try:
+            return work(self.connection())
+        except psycopg.Error as error:
+            if not is_old or not is_outside(error):
+                raise
+            self.close()
+            return work(self.connection())
+
+    def roll_back(self) -> None:
+        """Undo the transaction that is open, or else let go of the connection."""
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            if connection.info.transaction_status != TransactionStatus.IDLE:
+                connection.execute("ROLLBACK")
+        except psycopg.Error:
+            self.close()
+
+    def close(self) -> None:
+        closing, self._closing, self._connection = self._closing, None, None
+        if closing is not None:
+            with suppress(psycopg.Error):
+                closing()

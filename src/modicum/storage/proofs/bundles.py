@@ -1,0 +1,185 @@
+"""Audit bundles as files: written, read, verified, and asked like a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+from modicum.api.ports.storage import EventStore
+from modicum.core.errors import (
+    Code,
+    InputError,
+    Problem,
+    UsageError,
+)
+from modicum.ledger import ChainBreakError, Record, audit
+from modicum.ledger.proof.bundle import (
+    MANIFEST,
+    Manifest,
+    Survey,
+    member_bytes_max,
+    members,
+)
+from modicum.ledger.proof.bundle_reader import BundleReader
+from modicum.ledger.proof.claims import Signed
+from modicum.ledger.proof.zip_format import begins_like, packed, unpacked
+from modicum.storage.proofs.signing_keys import Signing
+from modicum.storage.proofs.verification import Trust, Verified, verify_log
+from modicum.storage.read_only import StillStore
+from modicum.system.new_files import write_whole
+
+#: So many first bytes tell whether a file was meant to be a bundle.
+_START = 64
+
+
+def export_bundle(
+    store: EventStore,
+    path: str | Path,
+    *,
+    stored: Sequence[Signed] = (),
+    signing: Signing | None = None,
+) -> Manifest:
+    """Write a ledger as a bundle; the same ledger gives the same bytes.
+
+    What is appended meanwhile is left out.
+
+    Args:
+        store: The ledger.
+        path: Where the bundle goes.
+        stored: The checkpoints that lie beside the ledger.
+        signing: What signs a checkpoint of the last entry, only for the bundle.
+
+    Returns:
+        What the bundle says of itself.
+
+    Raises:
+        VerificationError: If a stored record does not have its hash, or the log does
+            not hold where a checkpoint of it is to be signed.
+        UsageError: If the ledger is empty, or the bundle cannot be written.
+    """
+    survey = Survey(store.read(0))
+    if not survey.entries:
+        raise UsageError(
+            Problem(Code.LEDGER_MISSING, f"there is no entry in {store.name}")
+        )
+    signed = list(stored)
+    if signing is not None:
+        _audited(store, survey)
+        signed.append(signing.checkpoint(survey.ledger, survey.entries, survey.head))
+    signed = list(dict.fromkeys(signed))
+    manifest = survey.manifest(signed)
+    records = islice(store.read(0), survey.entries)
+    write_whole(path, packed(members(manifest, signed, records)))
+    return manifest
+
+
+def _audited(store: EventStore, survey: Survey) -> None:
+    """Refuse to sign a log that does not hold, or is not the one surveyed.
+
+    Raises:
+        VerificationError: If so.
+    """
+    report = audit(islice(store.read(0), survey.entries), again=lambda: store.read(0))
+    if report.head != survey.head:
+        raise ChainBreakError(report.entries, "it changed while it was read")
+
+
+@contextmanager
+def open_bundle(path: str | Path) -> Iterator[BundleReader]:
+    """Open a bundle for one reading from the front.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: If it is no bundle, or cannot be read.
+        VerificationError: If it contradicts itself.
+    """
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115 - closed by the `with` below
+    except OSError as error:
+        reason = (error.strerror or "it cannot be read").lower()
+        problem = Problem(Code.FILE_UNREADABLE, f"cannot read {path}: {reason}")
+        raise InputError(problem) from error
+    with file:
+        _refuse_other_files(file, path)
+        yield BundleReader(unpacked(file.read, member_bytes_max))
+
+
+def verify_bundle(
+    bundle: BundleReader,
+    trust: Trust,
+    *,
+    path: str | Path,
+    on_entry: Callable[[int], None] | None = None,
+) -> Verified:
+    """Return what a bundle is worth, after checking all of it.
+
+    Args:
+        bundle: The bundle, just opened.
+        trust: What the one who checks brings along.
+        path: Where it lies, to be read once more where the policy changes.
+        on_entry: Called with the number of each entry that was checked.
+
+    Raises:
+        VerificationError: At the first contradiction; or if rules show less than was
+            released, as their unit was redefined under its name.
+    """
+    found = verify_log(
+        bundle.records(),
+        [(signed, "the bundle") for signed in bundle.checkpoints],
+        trust,
+        on_entry=on_entry,
+        again=lambda: bundle_store(path).read(0),
+    )
+    found.report.refuse_understated()
+    return found
+
+
+def _refuse_other_files(file: IO[bytes], path: str | Path) -> None:
+    try:
+        start = file.read(_START)
+        file.seek(0)
+    except OSError as error:  # A folder, or a pipe.
+        reason = (error.strerror or "it cannot be read").lower()
+        problem = Problem(Code.FILE_UNREADABLE, f"cannot read {path}: {reason}")
+        raise InputError(problem) from error
+    if not begins_like(start, MANIFEST):
+        raise InputError(
+            Problem(
+                Code.FILE_UNREADABLE,
+                f"{path} is no audit bundle",
+                help="make one with  modicum audit export",
+            )
+        )
+
+
+def is_bundle(path: str | Path) -> bool:
+    """Return whether a file begins like a bundle.
+
+    Args:
+        path: The file; if there is none that can be read, it is none.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            return begins_like(file.read(_START), MANIFEST)
+    except (OSError, ValueError):
+        return False
+
+
+def bundle_store(path: str | Path) -> StillStore:
+    """Return a bundle, which was verified before, as a ledger that can be asked.
+
+    Args:
+        path: The bundle.
+    """
+
+    def read(after: int, limit: int | None) -> Iterator[Record]:
+        with open_bundle(path) as bundle:
+            found = (record for record in bundle.records() if record.seq > after)
+            yield from islice(found, limit)
+
+    return StillStore(str(path), read)

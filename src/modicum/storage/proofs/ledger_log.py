@@ -1,0 +1,142 @@
+"""A ledger's log as it lies, and what was signed about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from modicum.api.ports.storage import CheckpointStore, MaintainedStore, Store
+from modicum.core.errors import Code, Problem, UsageError, VerificationError
+from modicum.ledger.proof.claims import Signed, read_signed
+from modicum.storage.factory import open_store
+from modicum.storage.proofs.bundles import is_bundle
+from modicum.storage.proofs.signing_keys import Signing, told_wrong
+from modicum.storage.proofs.verification import Trust, Verified, verify_log
+
+
+def open_log(ledger: str | Path) -> MaintainedStore:
+    """Return the store of a ledger that is there.
+
+    Args:
+        ledger: Its path or URL.
+
+    Raises:
+        UsageError: If there is none, or it is a folder or a bundle.
+    """
+    store = open_store(ledger)
+    if not store.exists():
+        raise UsageError(
+            Problem(
+                Code.LEDGER_MISSING,
+                f"there is no ledger at {store.name}",
+                help="make one with  modicum init --policy policy.yaml",
+            )
+        )
+    if Path(store.name).is_dir():
+        problem = f"{store.name} is a folder, not a ledger"
+        raise UsageError(Problem(Code.LEDGER_MISSING, problem))
+    if is_bundle(store.name):
+        problem = f"{ledger} is an audit bundle, not a ledger"
+        remedy = f"check it with  modicum audit verify {ledger}"
+        raise UsageError(Problem(Code.LEDGER_MISSING, problem, help=remedy))
+    return store
+
+
+def sign_checkpoint(store: Store, signing: Signing) -> Signed:
+    """Return a checkpoint of a ledger's last entry, after checking all of it.
+
+    Snapshots are not looked at, and what is signed comes from the reading that was
+    checked.
+
+    Args:
+        store: The ledger.
+        signing: What signs it.
+
+    Raises:
+        UsageError: If it has no entry.
+        VerificationError: If the log does not hold, or contradicts what was signed
+            about it before.
+    """
+    found = verify_store(store, Trust())
+    if not found.report.entries:
+        problem = Problem(Code.LEDGER_MISSING, f"there is no entry in {store.name}")
+        raise UsageError(problem)
+    return signing.checkpoint(found.ledger, found.report.entries, found.report.head)
+
+
+def stored_checkpoints(store: CheckpointStore) -> list[Signed]:
+    """Return the checkpoints that lie beside a log; signatures are not checked.
+
+    Args:
+        store: Where they lie.
+
+    Raises:
+        VerificationError: If one of them cannot be read.
+    """
+    found = []
+    for place, data in enumerate(store.checkpoints(), 1):
+        try:
+            found.append(read_signed(data))
+        except ValueError as error:
+            wrong = told_wrong(error)
+            problem = f"checkpoint {place} beside the ledger is damaged{wrong}"
+            raise VerificationError(Problem(Code.LEDGER_BROKEN, problem)) from error
+    return found
+
+
+def verify_ledger(
+    ledger: str | Path,
+    trust: Trust,
+    *,
+    on_entry: Callable[[int], None] | None = None,
+    noted_hash: str | None = None,
+) -> Verified:
+    """Return what a ledger is worth, after checking all of it. Writes nothing.
+
+    Args:
+        ledger: Its path or URL.
+        trust: What the one who checks brings along.
+        on_entry: Called with the number of each entry that was checked.
+        noted_hash: A hash that was noted elsewhere.
+
+    Raises:
+        UsageError: If there is none.
+        VerificationError: At the first contradiction; or if rules show less than was
+            released, as their unit was redefined under its name.
+    """
+    found = verify_store(
+        open_log(ledger), trust, on_entry=on_entry, noted_hash=noted_hash
+    )
+    found.report.refuse_understated()
+    return found
+
+
+def verify_store(
+    store: Store,
+    trust: Trust,
+    *,
+    on_entry: Callable[[int], None] | None = None,
+    noted_hash: str | None = None,
+) -> Verified:
+    """Return what a ledger is worth, after checking all of it. Writes nothing.
+
+    Args:
+        store: Where it lies.
+        trust: As for `verify_ledger`.
+        on_entry: As for `verify_ledger`.
+        noted_hash: As for `verify_ledger`.
+
+    Raises:
+        VerificationError: At the first contradiction. That rules show less than was
+            released is only reported.
+    """
+    # Read first: what is signed must still be there when the log is read after it.
+    carried = [(signed, "the ledger") for signed in stored_checkpoints(store)]
+    return verify_log(
+        store.read(0),
+        carried,
+        trust,
+        on_entry=on_entry,
+        noted_hash=noted_hash,
+        again=lambda: store.read(0),
+    )

@@ -1,0 +1,112 @@
+"""A log that stands still: it can be asked like a ledger, and never written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import takewhile
+from typing import NoReturn
+
+from modicum.api.ports.storage import EventStore
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.ledger import Record
+
+#: How many records are kept at hand when one is asked for.
+_AT_HAND = 10_000
+
+
+class StillStore:
+    """A store of records that are all there already.
+
+    Args:
+        name: What people call it.
+        read: Yields the records after a number, at most so many of them.
+    """
+
+    def __init__(
+        self, name: str, read: Callable[[int, int | None], Iterator[Record]]
+    ) -> None:
+        self._name = name
+        self._read = read
+        self._near: dict[int, Record] = {}
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self._name
+
+    def exists(self) -> bool:
+        """Return True: it was there when it was opened."""
+        return True
+
+    def read(self, after: int, limit: int | None = None) -> Iterator[Record]:
+        """Return the records after a number.
+
+        Args:
+            after: A number; 0 for all records.
+            limit: How many records at most; None for all.
+        """
+        return self._read(after, limit)
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number; those that follow it are kept at hand.
+
+        Args:
+            seq: The number.
+        """
+        if seq not in self._near:
+            self._near = {one.seq: one for one in self._read(seq - 1, _AT_HAND)}
+        return self._near.get(seq)
+
+    def turn(self) -> NoReturn:
+        """Refuse to write.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError(
+            Problem(
+                Code.ALREADY_EXISTS, f"{self._name} is only read here, never written"
+            )
+        )
+
+    def close(self) -> None:
+        """Let go of what is at hand."""
+        self._near = {}
+
+    def load_snapshot(self) -> bytes | None:
+        """Return None: such a log is read from the beginning."""
+        return None
+
+    def save_snapshot(self, data: bytes) -> None:
+        """Keep nothing."""
+
+    def checkpoints(self) -> list[bytes]:
+        """Return no checkpoint: they are looked at before a log is asked."""
+        return []
+
+    def add_checkpoint(self, data: bytes) -> None:
+        """Refuse to write.
+
+        Args:
+            data: What would be written.
+
+        Raises:
+            UsageError: Always.
+        """
+        self.turn()
+
+
+def up_to(store: EventStore, last: int) -> StillStore:
+    """Return a ledger as it was at an entry, whatever is appended meanwhile.
+
+    Args:
+        store: The ledger.
+        last: The number of the entry.
+    """
+
+    def read(after: int, limit: int | None) -> Iterator[Record]:
+        yield from takewhile(
+            lambda record: record.seq <= last, store.read(after, limit)
+        )
+
+    return StillStore(store.name, read)

@@ -1,0 +1,152 @@
+"""What can go wrong with a ledger's file, in words that say what to do."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from modicum.core.errors import (
+    Code,
+    ModicumError,
+    Problem,
+    UnavailableError,
+    UsageError,
+    VerificationError,
+)
+from modicum.storage.sqlite_lock import TurnTimeoutError
+from modicum.storage.sqlite_tables import not_a_ledger
+
+_MAGIC = b"SQLite format 3\x00"
+_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
+_PERHAPS_NO_DATABASE = ("SQLITE_NOTADB", "SQLITE_CANTOPEN")
+#: What the machine refuses; it says nothing about the file's contents.
+_OUTSIDE = (
+    "SQLITE_CANTOPEN",
+    "SQLITE_FULL",
+    "SQLITE_IOERR",
+    "SQLITE_NOMEM",
+    "SQLITE_PERM",
+    "SQLITE_READONLY",
+)
+#: Whoever was answered can rely on it; whoever was not cannot tell.
+_TRY_AGAIN = (
+    "nothing is acknowledged that was not stored; submit again with the same id, it is"
+    " one release; after a start or a post, look first:  modicum release show ID"
+)
+
+
+def replaced(path: Path) -> VerificationError:
+    """Return the mistake of a file that is not the one that was opened."""
+    return VerificationError(
+        Problem(
+            Code.LEDGER_BROKEN,
+            f"the file {path} was replaced or removed while it was open",
+            notes=("nothing is read or written any more",),
+            help=f"stop all that use it; remove {path.name}-wal, {path.name}-shm and"
+            f" {path.name}.snapshot, put the copy in place, and start again",
+        )
+    )
+
+
+def linked(path: Path) -> UsageError:
+    """Return the mistake of a file with several names."""
+    return UsageError(
+        Problem(
+            Code.LEDGER_MISSING,
+            f"{path} is one of several hard links to a file",
+            notes=("writers by another name would not wait for each other",),
+            help="remove the other names; copy instead of linking",
+        )
+    )
+
+
+class SqliteTroubles:
+    """The mistakes of one ledger's file.
+
+    Args:
+        path: The file.
+        wait_seconds: How long its store waits for a turn.
+    """
+
+    def __init__(self, path: Path, wait_seconds: float) -> None:
+        self._path = path
+        self._wait_seconds = wait_seconds
+
+    @contextmanager
+    def told(self, *, writing: bool) -> Iterator[None]:
+        """Turn what SQLite and the files raise within the block into our errors."""
+        try:
+            yield
+        except TurnTimeoutError as error:
+            raise self.busy() from error
+        except sqlite3.Error as error:
+            raise self._of_sqlite(error, writing=writing) from error
+        except UnicodeDecodeError as error:
+            # So it is told that names of tables are no text: by Python, not by SQLite.
+            raise self._damaged("its tables have no names") from error
+        except OSError as error:
+            raise (
+                self.unwritable(error) if writing else self.unreadable(error)
+            ) from error
+
+    def _of_sqlite(self, error: sqlite3.Error, *, writing: bool) -> ModicumError:
+        """Return what a mistake of SQLite means for the ledger."""
+        name = str(getattr(error, "sqlite_errorname", ""))
+        if name.startswith(_BUSY):
+            return self.busy()  # Held by another program than modicum.
+        if name in _PERHAPS_NO_DATABASE:
+            try:
+                with self._path.open("rb") as file:
+                    if file.read(len(_MAGIC)) != _MAGIC:
+                        return not_a_ledger(str(self._path))
+            except OSError as unreadable:
+                return (
+                    self.unwritable(unreadable)
+                    if writing
+                    else self.unreadable(unreadable)
+                )
+        if name.startswith(_OUTSIDE):
+            return self.unwritable(error, "write" if writing else "read")
+        return self._damaged(str(error))
+
+    def _damaged(self, why: str) -> VerificationError:
+        return VerificationError(
+            Problem(
+                Code.LEDGER_BROKEN,
+                f"the file {self._path} is damaged ({why})",
+                help="restore a backup and compare its head",
+            )
+        )
+
+    def busy(self) -> UnavailableError:
+        """Return the mistake of a turn that could not be had in time."""
+        return UnavailableError(
+            Problem(
+                Code.LEDGER_BUSY,
+                f"{self._path} was busy for {self._wait_seconds:g} seconds",
+                help="try again",
+            )
+        )
+
+    def unwritable(self, error: Exception, what: str = "write") -> UnavailableError:
+        """Return the mistake of a disk that refuses."""
+        reason = str(getattr(error, "strerror", None) or error).lower()
+        remedy = "try again" if what == "read" else _TRY_AGAIN
+        if isinstance(error, FileNotFoundError):
+            remedy = "make its folder first"
+        return UnavailableError(
+            Problem(
+                Code.LEDGER_UNWRITABLE,
+                f"cannot {what} {self._path}: {reason}",
+                help=remedy,
+            )
+        )
+
+    def unreadable(self, error: OSError) -> UsageError:
+        """Return the mistake of a file that is not there or may not be read."""
+        reason = (error.strerror or "it cannot be read").lower()
+        return UsageError(
+            Problem(Code.LEDGER_MISSING, f"cannot read {self._path}: {reason}")
+        )

@@ -1,0 +1,168 @@
+"""Turns between processes and threads, by locks that the kernel lets go of.
+
+Three files beside a ledger, all empty, each for one lock:
+
+- `.lock` is the turn: a writer holds it alone, readers of a resting file share it.
+- `.queue` is held while one waits for the turn, and let go of with the turn at hand.
+  Whoever ends a turn and wants the next stands behind all who wait in the queue, so
+  nobody overtakes and nobody starves.
+- `.live` is shared by the processes that keep the ledger open between turns.
+
+A process that dies, at whatever point, lets go of all three.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+from modicum.storage.idle_work import Meanwhile
+from modicum.system.file_locks import let_go, take
+
+_MAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+
+
+class TurnTimeoutError(Exception):
+    """The turn could not be had in time."""
+
+
+class Turnstile:
+    """The locks beside one ledger.
+
+    Args:
+        path: The ledger's file, links resolved.
+        wait_seconds: How long to wait for a lock.
+
+    Attributes:
+        meanwhile: What threads do while they wait for the turn.
+    """
+
+    def __init__(self, path: Path, wait_seconds: float) -> None:
+        self.meanwhile = Meanwhile()
+        self._turn = Path(f"{path}.lock")
+        self._queue = Path(f"{path}.queue")
+        self._live = Path(f"{path}.live")
+        self._wait_seconds = wait_seconds
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the turn alone; the lock files are made if they are not there.
+
+        Raises:
+            TurnTimeoutError: If the turn cannot be had in time.
+            OSError: If the files cannot be opened.
+        """
+        deadline = time.monotonic() + self._wait_seconds
+        process, turn = os.getpid(), None
+        queue = os.open(self._queue, _MAKE, 0o666)
+        try:
+            try:
+                _take(queue, fcntl.LOCK_EX, deadline, self.meanwhile)
+                turn = os.open(self._turn, _MAKE, 0o666)
+                _take(turn, fcntl.LOCK_EX, deadline, self.meanwhile)
+            finally:
+                let_go(queue, process)
+            yield
+        finally:
+            if turn is not None:
+                let_go(turn, process)
+
+    @contextmanager
+    def reading(self) -> Iterator[bool]:
+        """Share the turn with other readers; yield whether somebody has it open.
+
+        Nothing is made: where there are no lock files, nobody writes.
+
+        Raises:
+            TurnTimeoutError: If the turn cannot be had in time.
+            OSError: If a lock file is there and cannot be opened.
+        """
+        deadline = time.monotonic() + self._wait_seconds
+        with ExitStack() as held:
+            live = self._share(held, deadline)
+            while live is None:
+                live = self._share(held, deadline)
+            yield live
+
+    def _share(self, held: ExitStack, deadline: float) -> bool | None:
+        """Share the turn, and return whether somebody has the ledger open.
+
+        None stands for a queue that was made meanwhile: the answer holds only for
+        whoever stands in it, since looking takes the lock for an instant.
+        """
+        with ExitStack() as briefly:
+            queued = self._enter(briefly, self._queue, fcntl.LOCK_EX, deadline)
+            attempt = briefly.enter_context(ExitStack())
+            self._enter(attempt, self._turn, fcntl.LOCK_SH, deadline)
+            if not self._live.exists():
+                live = False
+            elif not queued and self._queue.exists():
+                return None
+            else:
+                live = self._is_live()
+            held.push(attempt.pop_all())
+            return live
+
+    def keep_live(self) -> Callable[[], None]:
+        """Tell others that this process keeps the ledger open.
+
+        Returns:
+            What takes the message back.
+
+        Raises:
+            OSError: If the files cannot be opened.
+        """
+        with _opened(self._queue, make=True):
+            pass  # Whoever looks whether the ledger is live stands in the queue.
+        descriptor = os.open(self._live, _MAKE, 0o666)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)  # Waits for a look, which is brief.
+        return partial(let_go, descriptor, os.getpid())
+
+    def _is_live(self) -> bool:
+        with _opened(self._live, make=False) as descriptor:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
+    @staticmethod
+    def _enter(stack: ExitStack, path: Path, kind: int, deadline: float) -> bool:
+        """Take a lock for as long as the stack lives, if its file is there."""
+        try:
+            descriptor = stack.enter_context(_opened(path, make=False))
+        except FileNotFoundError:
+            return False
+        _take(descriptor, kind, deadline)
+        return True
+
+
+@contextmanager
+def _opened(path: Path, *, make: bool) -> Iterator[int]:
+    """Open a lock file; let go of its lock at the end."""
+    flags = _MAKE if make else os.O_RDONLY | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o666)
+    process = os.getpid()
+    try:
+        yield descriptor
+    finally:
+        let_go(descriptor, process)
+
+
+def _take(
+    descriptor: int, kind: int, deadline: float, meanwhile: Meanwhile | None = None
+) -> None:
+    """Take a lock in the order of arrival, or give up at the deadline."""
+
+    def wait(taken: threading.Event) -> None:
+        left = max(0.0, deadline - time.monotonic())
+        if not (meanwhile or Meanwhile()).wait(taken, left):
+            raise TurnTimeoutError
+
+    take(descriptor, kind, wait)

@@ -1,0 +1,334 @@
+"""The ledger in one SQLite file, in WAL mode with full synchronization.
+
+Beside `ledger.db` lie the files of its locks (see `turnstile`) and
+`ledger.db.snapshot`, a cache, with `ledger.db.snapshot.draft` while it is written.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modicum.api.ports.storage import KeptAnswer, TableVersions
+from modicum.ledger import Record
+from modicum.storage import sqlite_tables as tables
+from modicum.storage.idle_work import Chore
+from modicum.storage.log_pages import Page, begun, paged, refuse_ended
+from modicum.storage.sqlite_connection import (
+    Access,
+    KeptOpen,
+    OneShot,
+    leftovers_of,
+    sync_folder,
+)
+from modicum.storage.sqlite_errors import SqliteTroubles
+
+if TYPE_CHECKING:
+    from modicum.storage.service_tables import Statement
+
+#: How long to wait for the turn before giving up.
+WAIT_SECONDS = 30.0
+
+
+class SqliteStore:
+    """A log in a SQLite file.
+
+    Args:
+        path: The file. It is made at the first turn if it is not there.
+        wait_seconds: How long to wait for other writers.
+        keep_open: Whether to keep the file open between turns, as a server does;
+            else it is left at rest, and a reader writes no byte.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        wait_seconds: float = WAIT_SECONDS,
+        keep_open: bool = False,
+    ) -> None:
+        # SQLite follows links; the log and the lock must lie beside the same file.
+        self._path = Path(path).resolve()
+        self._shown = str(path)
+        self._access: Access = (KeptOpen if keep_open else OneShot)(
+            self._path, wait_seconds
+        )
+        self._troubles = SqliteTroubles(self._path, wait_seconds)
+        self._snapshot = Path(f"{self._path}.snapshot")
+
+    @property
+    def name(self) -> str:
+        """The path of the file."""
+        return self._shown
+
+    def exists(self) -> bool:
+        """Return whether the file is there and not empty.
+
+        Raises:
+            VerificationError: If the one that is kept open was replaced or removed.
+        """
+        try:
+            found = self._access.file()
+            if found is None:
+                return False
+            return found.st_size > 0 or bool(leftovers_of(self._path))
+        except OSError as error:
+            raise self._troubles.unreadable(error) from error
+
+    def close(self) -> None:
+        """Let go of what is kept open."""
+        with self._troubles.told(writing=True):
+            self._access.close()
+
+    # --- reading ---
+
+    def read(self, after: int, limit: int | None = None) -> Iterator[Record]:
+        """Return the records after a number, page by page.
+
+        Args:
+            after: A number; 0 for all records.
+            limit: How many records at most; None for all.
+
+        Raises:
+            VerificationError: If the file is damaged or not a ledger.
+            UnavailableError: If the lock cannot be had in time.
+        """
+        return begun(self._stream(after, limit))
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number, or None if there is none.
+
+        Raises:
+            VerificationError: If the file is damaged or not a ledger.
+            UnavailableError: If the lock cannot be had in time.
+        """
+        found = next(self.read(seq - 1, 1), None)
+        return found if found is not None and found.seq == seq else None
+
+    def checkpoints(self) -> list[bytes]:
+        """Return every checkpoint, in the order in which they were added."""
+
+        def query(connection: sqlite3.Connection) -> list[bytes]:
+            version = tables.version_of(connection, str(self._path))
+            return tables.checkpoints_of(connection, version)
+
+        with self._troubles.told(writing=False), self._access.asking() as ask:
+            return ask(query)
+
+    def table_versions(self) -> TableVersions:
+        """Return the version of the tables, and that which a turn makes them.
+
+        Raises:
+            VerificationError: If the file is damaged or not a ledger.
+            UnavailableError: If the lock cannot be had in time.
+        """
+
+        def query(connection: sqlite3.Connection) -> int:
+            return tables.version_of(connection, str(self._path))
+
+        with self._troubles.told(writing=False), self._access.asking() as ask:
+            return TableVersions(ask(query), tables.SCHEMA_VERSION)
+
+    def _stream(self, after: int, limit: int | None) -> Iterator[Record]:
+        def query(after: int, count: int, connection: sqlite3.Connection) -> Page:
+            if not tables.version_of(connection, str(self._path)):
+                return Page((), 0)
+            if not after:
+                tables.refuse_hidden(connection, str(self._path))
+            return tables.page_of(connection, after, count)
+
+        def fetch(after: int, count: int) -> Page:
+            with self._troubles.told(writing=False):
+                return ask(partial(query, after, count))
+
+        with self._access.asking() as ask:
+            yield from paged(fetch, after, limit)
+
+    # --- writing ---
+
+    @contextmanager
+    def turn(self) -> Iterator[SqliteTurn]:
+        """Hold the exclusive turn; what was appended is durable on exit.
+
+        Raises:
+            UnavailableError: If the turn cannot be had, or the disk refuses.
+            VerificationError: If the file is damaged or not a ledger.
+        """
+        with self._troubles.told(writing=True), self._access.writing() as connection:
+            turn = SqliteTurn(connection)
+            try:
+                yield turn
+                turn.confirm()
+            finally:
+                turn.ended = True
+
+    def while_waiting(self, chore: Chore) -> None:
+        """Let this thread do something while it waits for a turn; see `Patient`."""
+        self._access.while_waiting(chore)
+
+    def add_checkpoint(self, data: bytes) -> None:
+        """Store a checkpoint durably; storing it again changes nothing.
+
+        Raises:
+            UnavailableError: If the turn cannot be had, or the disk refuses.
+            VerificationError: If the file is damaged or not a ledger.
+        """
+        with self._troubles.told(writing=True), self._access.writing() as connection:
+            tables.insert_checkpoint(connection, data)
+
+    # --- what is beside the log ---
+
+    def rows_beside(self, statement: Statement) -> list[tuple[Any, ...]]:
+        """Return what a query finds beside the log; see `BesideStore`."""
+
+        def query(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+            if not tables.has_beside(connection, str(self._path)):
+                return []
+            return connection.execute(*_spoken(statement)).fetchall()
+
+        with self._troubles.told(writing=False), self._access.asking() as ask:
+            return ask(query)
+
+    def change_beside(self, statements: Sequence[Statement]) -> list[int]:
+        """Run statements beside the log in one turn; see `BesideStore`."""
+        with self._troubles.told(writing=True), self._access.writing() as connection:
+            return [connection.execute(*_spoken(one)).rowcount for one in statements]
+
+    # --- the cache ---
+
+    def load_snapshot(self) -> bytes | None:
+        """Return the latest snapshot; None if there is none that can be read."""
+        try:
+            return self._snapshot.read_bytes()
+        except OSError:
+            return None
+
+    def save_snapshot(self, data: bytes) -> None:
+        """Keep a snapshot in place of the one before, if it can be kept."""
+        with suppress(OSError):
+            self._replace_snapshot(data)
+
+    def _replace_snapshot(self, data: bytes) -> None:
+        """Write a draft, and put it in place; one at a time.
+
+        All write the same draft, so that one that was killed leaves it to the next.
+        """
+        draft = Path(f"{self._snapshot}.draft")
+        with draft.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(file.fileno()), draft.stat()):
+                return  # Somebody put it in place just now.
+            file.truncate(0)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            draft.replace(self._snapshot)
+        sync_folder(self._snapshot.parent)
+
+
+def _spoken(statement: Statement) -> tuple[str, Mapping[str, Any]]:
+    """Return a statement as SQLite takes it."""
+    names = {name: f":{name}" for name in statement.values}
+    return statement.text.format(s="main", **names), statement.values
+
+
+class SqliteTurn:
+    """Reads and appends within one transaction.
+
+    Args:
+        connection: A connection in that transaction.
+
+    Attributes:
+        ended: Whether it is over; it reads and appends nothing any more.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.ended = False
+        self._connection = connection
+        self._last: Record | None = None
+        self._length: int | None = None  # The last number, once it was read.
+
+    def read(self, after: int) -> Iterator[Record]:
+        """Return the records after a number, page by page.
+
+        Raises:
+            InvariantError: If the turn is over, also when it ends while reading.
+        """
+        return paged(self._page, after)
+
+    def _page(self, after: int, count: int) -> Page:
+        refuse_ended(ended=self.ended)
+        page = tables.page_of(self._connection, after, count)
+        self._length = page.last
+        return page
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Store the records that follow the last one.
+
+        Raises:
+            VerificationError: If their numbers do not follow those stored before.
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        if not records:
+            return
+        if self._length is None:
+            self._length = tables.last_of(self._connection)
+        tables.insert(self._connection, records, self._length)
+        self._last = records[-1]
+        self._length = self._last.seq
+
+    def checkpoints(self) -> list[bytes]:
+        """Return every checkpoint, those of this turn too, in order.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        return tables.checkpoints_of(self._connection, tables.SCHEMA_VERSION)
+
+    def add_checkpoint(self, data: bytes) -> None:
+        """Store a checkpoint with the turn; storing it again changes nothing.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        tables.insert_checkpoint(self._connection, data)
+
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        """Return the answers that are kept for some keys, by key.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        from modicum.storage import sqlite_answers
+
+        return sqlite_answers.kept_for(self._connection, keys)
+
+    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+        """Keep answers, and forget some of those that were given before a time.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        from modicum.storage import sqlite_answers
+
+        sqlite_answers.keep(self._connection, answers, forget_before)
+
+    def confirm(self) -> None:
+        """Read back what was appended last, before it is acknowledged.
+
+        Raises:
+            VerificationError: If it is not there.
+        """
+        if self._last is not None:
+            tables.confirm(self._connection, self._last)

@@ -1,0 +1,315 @@
+"""The tables of a ledger in SQLite: their versions, and the statements that use them.
+
+Table versions are steps that are never changed once released. Version 1 had the log
+only; version 2 added checkpoints, version 3 what a service keeps beside the log. A file
+of an older version is read as it is, and brought up to date in the transaction of the
+next turn. What is beside the log may be changed and deleted from; the rest may not.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from modicum.core.errors import Code, Problem, VerificationError
+from modicum.ledger import Record
+from modicum.storage.log_pages import PAGE_BYTES, Page, refuse_gap
+
+#: Marks the file as a modicum ledger ("modi"); `file` and `verify` look at it.
+APPLICATION_ID = 0x6D6F6469
+
+_STEPS: Sequence[Sequence[str]] = (
+    (
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        """
+        CREATE TABLE events (
+            seq INTEGER PRIMARY KEY,
+            payload BLOB NOT NULL,
+            hash TEXT NOT NULL
+        ) STRICT
+        """,
+    ),
+    (
+        """
+        CREATE TABLE checkpoints (
+            id INTEGER PRIMARY KEY,
+            data BLOB NOT NULL UNIQUE
+        ) STRICT
+        """,
+    ),
+    (
+        """
+        CREATE TABLE answers (
+            key TEXT NOT NULL PRIMARY KEY,
+            digest TEXT NOT NULL,
+            answer BLOB NOT NULL,
+            at TEXT NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX answers_by_time ON answers (at)",
+        """
+        CREATE TABLE tokens (
+            id TEXT NOT NULL PRIMARY KEY,
+            digest TEXT NOT NULL UNIQUE,
+            name TEXT NOT NULL,
+            actor TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            grants TEXT NOT NULL,
+            created_by TEXT NOT NULL,
+            created_at TEXT NOT NULL,
+            expires_at TEXT NOT NULL,
+            revoked_at TEXT NOT NULL
+        ) STRICT
+        """,
+        """
+        CREATE TABLE sessions (
+            digest TEXT NOT NULL PRIMARY KEY,
+            identity TEXT NOT NULL,
+            csrf TEXT NOT NULL,
+            created_at TEXT NOT NULL,
+            expires_at TEXT NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX sessions_by_end ON sessions (expires_at)",
+    ),
+)
+#: What each version adds to a file, besides statistics of SQLite: type, name, table.
+_ADDED = (
+    {("table", "events", "events")},
+    {
+        ("table", "checkpoints", "checkpoints"),
+        ("index", "sqlite_autoindex_checkpoints_1", "checkpoints"),
+    },
+    {
+        ("table", "answers", "answers"),
+        ("index", "sqlite_autoindex_answers_1", "answers"),
+        ("index", "answers_by_time", "answers"),
+        ("table", "tokens", "tokens"),
+        ("index", "sqlite_autoindex_tokens_1", "tokens"),
+        ("index", "sqlite_autoindex_tokens_2", "tokens"),
+        ("table", "sessions", "sessions"),
+        ("index", "sqlite_autoindex_sessions_1", "sessions"),
+        ("index", "sessions_by_end", "sessions"),
+    },
+)
+#: What is in a file of each version: all that was added up to it.
+_CONTENTS = [set().union(*_ADDED[:count]) for count in range(1, len(_ADDED) + 1)]
+#: Version of the tables; the events carry a version of their own.
+SCHEMA_VERSION = len(_STEPS)
+
+
+def is_blank(connection: sqlite3.Connection) -> bool:
+    """Return whether nothing was ever stored, as after a kill while being made."""
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    marked = connection.execute("PRAGMA application_id").fetchone()[0]
+    return bool(tables == 0 and marked == 0)
+
+
+def version_of(connection: sqlite3.Connection, name: str) -> int:
+    """Return the table version of a ledger; 0 if it is blank.
+
+    Args:
+        connection: A connection to the file.
+        name: What to call the file.
+
+    Raises:
+        VerificationError: If it is no ledger, or one of a later version.
+    """
+    if is_blank(connection):
+        return 0
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise not_a_ledger(name)
+    version = stored_version(connection)
+    if not 1 <= version <= SCHEMA_VERSION:
+        raise VerificationError(
+            Problem(
+                Code.NOT_A_LEDGER,
+                f"{name} has table version {version}; this version of modicum reads"
+                f" 1 to {SCHEMA_VERSION}",
+                help="use the version of modicum that wrote it, or a newer one",
+            )
+        )
+    _refuse_additions(connection, name, version)
+    return version
+
+
+def has_beside(connection: sqlite3.Connection, name: str) -> bool:
+    """Return whether a ledger has the tables beside the log; older ones do not.
+
+    Raises:
+        VerificationError: As `version_of` does.
+    """
+    return version_of(connection, name) >= 3
+
+
+def stored_version(connection: sqlite3.Connection) -> int:
+    """Return the table version that a file says it has; 0 if it says none."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _refuse_additions(connection: sqlite3.Connection, name: str, version: int) -> None:
+    """Refuse a file with more than a ledger's tables: a trigger could drop entries."""
+    found = connection.execute(
+        "SELECT type, name, tbl_name FROM sqlite_master"
+        " WHERE name NOT LIKE 'sqlite_stat%'"
+    )
+    if set(found) != _CONTENTS[version - 1]:
+        raise _broken(name, "it has other tables, views or triggers than a ledger has")
+
+
+def refuse_other_tables(connection: sqlite3.Connection, name: str) -> None:
+    """Refuse tables that are not made as modicum makes them, before they are written.
+
+    Raises:
+        VerificationError: If they are not.
+    """
+    version = version_of(connection, name)
+    made = {
+        _words(statement)
+        for step in _STEPS[:version]
+        for statement in step
+        if "CREATE" in statement
+    }
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+    if not made.issubset({_words(sql) for (sql,) in found}):
+        raise _broken(name, "its tables are not made as modicum makes them")
+
+
+def looks_of(connection: sqlite3.Connection) -> tuple[object, ...]:
+    """Return all that `refuse_other_tables` looks at; equal looks, equal answer."""
+    return (
+        stored_version(connection),
+        connection.execute("PRAGMA application_id").fetchone(),
+        connection.execute(
+            "SELECT type, name, tbl_name, sql FROM sqlite_master"
+        ).fetchall(),
+    )
+
+
+def changes_of(connection: sqlite3.Connection) -> int:
+    """Return a number that differs once another connection changed the file."""
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def _words(statement: str) -> str:
+    return " ".join(statement.split())
+
+
+def not_a_ledger(name: str) -> VerificationError:
+    """Return the mistake of a file that is something else."""
+    return VerificationError(
+        Problem(Code.NOT_A_LEDGER, f"{name} is not a modicum ledger")
+    )
+
+
+def bring_up_to_date(connection: sqlite3.Connection, name: str) -> None:
+    """Make the tables that are missing, within the transaction that is open."""
+    version = version_of(connection, name)
+    if version == SCHEMA_VERSION:
+        return
+    for step in _STEPS[version:]:
+        for statement in step:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _broken(name: str, why: str) -> VerificationError:
+    return VerificationError(
+        Problem(
+            Code.LEDGER_BROKEN,
+            f"the file {name} is damaged: {why}",
+            help="restore a backup and compare its head",
+        )
+    )
+
+
+def page_of(connection: sqlite3.Connection, after: int, count: int) -> Page:
+    """Return the next records after a number."""
+    rows = connection.execute(
+        "SELECT seq, payload, hash FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
+        (after, count),
+    )
+    records: list[Record] = []
+    size = 0
+    is_all = True  # Then nobody needs to ask where the log ends.
+    for seq, payload, hash_ in rows:
+        # Contents of another type were never written by modicum; the chain says so.
+        contents = payload if isinstance(payload, bytes) else b""
+        records.append(Record(seq, contents, str(hash_)))
+        size += len(contents)
+        if size >= PAGE_BYTES or len(records) == count:
+            is_all = False
+            break
+    rows.close()
+    is_known = is_all and records
+    return Page(records, records[-1].seq if is_known else last_of(connection))
+
+
+def last_of(connection: sqlite3.Connection) -> int:
+    """Return the number of the last record; 0 if there is none."""
+    return int(
+        connection.execute("SELECT ifnull(max(seq), 0) FROM events").fetchone()[0]
+    )
+
+
+def refuse_hidden(connection: sqlite3.Connection, name: str) -> None:
+    """Refuse rows before the first: nobody would read them.
+
+    Raises:
+        VerificationError: If there are any.
+    """
+    if connection.execute("SELECT 1 FROM events WHERE seq < 1 LIMIT 1").fetchone():
+        raise _broken(name, "it has entries before the first one")
+
+
+def confirm(connection: sqlite3.Connection, last: Record) -> None:
+    """Raise unless the log ends with a record, which is about to be acknowledged.
+
+    Raises:
+        VerificationError: If it does not.
+    """
+    found = connection.execute(
+        "SELECT seq, payload, hash FROM events ORDER BY seq DESC LIMIT 1"
+    ).fetchone()
+    if found != (last.seq, last.payload, last.hash):
+        raise VerificationError(
+            Problem(
+                Code.LEDGER_BROKEN,
+                f"entry {last.seq} was not stored as it was written",
+                help="nothing of its turn was stored; look for what changes the file",
+            )
+        )
+
+
+def insert(
+    connection: sqlite3.Connection, records: Sequence[Record], last: int
+) -> None:
+    """Insert records that follow the last one.
+
+    Args:
+        connection: A connection in a transaction.
+        records: The records.
+        last: The number of the last one, as that transaction sees it.
+
+    Raises:
+        VerificationError: If their numbers do not follow it.
+    """
+    refuse_gap(last, records)
+    connection.executemany(
+        "INSERT INTO events (seq, payload, hash) VALUES (?, ?, ?)",
+        [(record.seq, record.payload, record.hash) for record in records],
+    )
+
+
+def checkpoints_of(connection: sqlite3.Connection, version: int) -> list[bytes]:
+    """Return the checkpoints of a ledger of some table version, oldest first."""
+    if version < 2:
+        return []
+    rows = connection.execute("SELECT data FROM checkpoints ORDER BY id")
+    return [bytes(data) for (data,) in rows]
+
+
+def insert_checkpoint(connection: sqlite3.Connection, data: bytes) -> None:
+    """Insert a checkpoint, unless the same one is there."""
+    connection.execute("INSERT OR IGNORE INTO checkpoints (data) VALUES (?)", (data,))

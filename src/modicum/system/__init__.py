@@ -1,0 +1,1 @@
+"""The operating system: clock, locks, files."""

@@ -1,0 +1,128 @@
+"""Encrypted content: chunks that cannot be cut off, moved, swapped or lengthened.
+
+The form is told byte by byte in docs/reference/vault-format.md. Each chunk is sealed by
+AES-256-GCM under a key that serves this content alone. Its nonce says which chunk it is
+and whether it is the last one; with it go the header and the id.
+
+Source:
+    The STREAM construction: Hoang, Reyhanitabar, Rogaway & Vizár, "Online
+    authenticated-encryption and its nonce-reuse misuse-resistance", CRYPTO 2015.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.vault.names import Names
+from modicum.vault.problems import broken
+
+#: What content begins with: the kind of file, and its version.
+MAGIC: Final = b"modseal\x01"
+#: A chunk has two to this power bytes. Smaller ones take longer, larger ones more room.
+CHUNK_EXPONENT: Final = 18
+KEY_BYTES: Final = 32
+HEADER_BYTES: Final = 48
+_EXPONENTS: Final = range(12, 25)
+_PREFIX_BYTES: Final = 7
+_TAG_BYTES: Final = 16
+_CHUNKS_MAX: Final = 2**32
+
+#: Returns the next bytes, as many as asked for; fewer at the end.
+Read = Callable[[int], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """What every chunk of a content has in common."""
+
+    header: bytes
+    identifier: bytes
+
+    @property
+    def chunk_bytes(self) -> int:
+        return 1 << self.header[8]
+
+    def place(self, number: int, *, last: bool) -> tuple[bytes, bytes]:
+        """Return the nonce of a chunk, and what is authenticated with it."""
+        at = number.to_bytes(4, "big") + bytes([last])
+        return self.header[9:16] + at, self.header + at + self.identifier
+
+
+def encrypted(
+    read: Read, key: bytes, names: Names, exponent: int = CHUNK_EXPONENT
+) -> Iterator[bytes]:
+    """Yield the encrypted form of a content, piece by piece.
+
+    Args:
+        read: Where the content comes from.
+        key: 32 bytes that nothing else was or will be encrypted with.
+        names: What the content is called.
+        exponent: A chunk has two to this power bytes.
+
+    Raises:
+        InputError: If it has more chunks than can be counted.
+    """
+    prefix = secrets.token_bytes(_PREFIX_BYTES)
+    header = MAGIC + bytes([exponent]) + prefix + names.tag
+    frame = _Frame(header, names.id.encode())
+    yield header
+    cipher = AESGCM(key)
+    for number, (chunk, last) in enumerate(_pieces(read, frame.chunk_bytes)):
+        if number == _CHUNKS_MAX:  # The counter would begin anew.
+            raise InputError(Problem(Code.TOO_LARGE, "no vault holds that much in one"))
+        nonce, beside = frame.place(number, last=last)
+        yield cipher.encrypt(nonce, chunk, beside)
+
+
+def decrypted(read: Read, key: bytes, names: Names) -> Iterator[bytes]:
+    """Yield a content, piece by piece; it is whole only when nothing more comes.
+
+    Nobody may see a piece before that: what follows may be cut off.
+
+    Args:
+        read: Where its encrypted form comes from.
+        key: The key that it was encrypted with.
+        names: What it is called.
+
+    Raises:
+        VerificationError: If anything is not as it was made.
+    """
+    header = read(HEADER_BYTES)
+    if (
+        len(header) != HEADER_BYTES
+        or header[:8] != MAGIC
+        or header[8] not in _EXPONENTS
+        or header[16:] != names.tag
+    ):
+        raise broken(names.id, "it does not begin as its content does")
+    frame = _Frame(header, names.id.encode())
+    cipher = AESGCM(key)
+    for number, (piece, last) in enumerate(
+        _pieces(read, frame.chunk_bytes + _TAG_BYTES)
+    ):
+        # Only an empty content has an empty chunk, so each content has one form.
+        if number == _CHUNKS_MAX or (number and len(piece) <= _TAG_BYTES):
+            raise broken(names.id, "it goes on after its end")
+        nonce, beside = frame.place(number, last=last)
+        try:
+            yield cipher.decrypt(nonce, piece, beside)
+        except InvalidTag:
+            raise broken(names.id, "its key does not open it") from None
+
+
+def _pieces(read: Read, size: int) -> Iterator[tuple[bytes, bool]]:
+    """Yield pieces of a size, the last one perhaps shorter, and whether it is that."""
+    piece = read(size)
+    while True:
+        following = read(size) if len(piece) == size else b""
+        yield piece, not following
+        if not following:
+            return
+        piece = following

@@ -1,0 +1,238 @@
+"""A folder of our own, and files in it that are there as a whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from modicum.vault.problems import unusable
+
+#: Who cannot have the lock for so long gives up.
+WAIT_SECONDS: Final = 30.0
+_PAUSE_SECONDS: Final = 0.005
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: A pipe in the place of a file is opened without waiting, and refused.
+_FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class Folder:
+    """An open folder that only its owner, this process, can look into.
+
+    Its methods raise `OSError`, which `opened` puts into words.
+
+    Args:
+        at: The handle of the folder.
+    """
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+
+    def has(self, name: str) -> bool:
+        """Return whether anything has this name, be it a link that leads nowhere."""
+        try:
+            os.stat(name, dir_fd=self._at, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def names(self) -> list[str]:
+        """Return the names of all files, sorted."""
+        return sorted(os.listdir(self._at))
+
+    def reading(self, name: str) -> BinaryIO:
+        """Return a file to be read; the caller closes it.
+
+        Args:
+            name: Its name.
+
+        Raises:
+            FileNotFoundError: If it is not there.
+            OSError: If it is no regular file of ours, or cannot be read.
+        """
+        return self._file(name, os.O_RDONLY, "rb")
+
+    def read(self, name: str, most: int) -> bytes | None:
+        """Return the bytes of a file, cut off after `most`; None if it is not there.
+
+        Args:
+            name: Its name.
+            most: How many bytes at most.
+        """
+        try:
+            while True:
+                with self.reading(name) as file:
+                    data = file.read(most)
+                    # What lost its name may have been overwritten meanwhile.
+                    now = os.stat(name, dir_fd=self._at, follow_symlinks=False)
+                    if os.path.samestat(now, os.fstat(file.fileno())):
+                        return data
+        except FileNotFoundError:
+            return None
+
+    def new(self, name: str) -> BinaryIO:
+        """Return a new file to be written, for our eyes only; the caller closes it.
+
+        Args:
+            name: Its name; nothing may have it.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+        return os.fdopen(os.open(name, flags | _FILE, 0o600, dir_fd=self._at), "wb")
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a new file, durably but for its name.
+
+        Args:
+            name: Its name; nothing may have it.
+            data: What it holds.
+        """
+        with self.new(name) as file:
+            file.write(data)
+            durable(file)
+
+    def rename(self, name: str, to: str) -> None:
+        """Give a file another name, in the place of what has it."""
+        os.replace(name, to, src_dir_fd=self._at, dst_dir_fd=self._at)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        try:
+            os.unlink(name, dir_fd=self._at)
+        except FileNotFoundError:
+            return
+
+    def erase(self, name: str) -> None:
+        """Overwrite a file and remove it, if it is there."""
+        try:
+            file = self.overwriting(name)
+        except FileNotFoundError:
+            return
+        with file:
+            overwrite(file)
+        self.remove(name)
+
+    def overwriting(self, name: str) -> BinaryIO:
+        """Return a file to be overwritten, whatever becomes of its name.
+
+        Args:
+            name: Its name.
+
+        Raises:
+            FileNotFoundError: If it is not there.
+        """
+        return self._file(name, os.O_RDWR, "r+b")
+
+    def sync(self) -> None:
+        """Make names durable that were given and taken."""
+        os.fsync(self._at)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder alone among all who ask for this, for a `with` block.
+
+        Raises:
+            OSError: If others hold it for too long.
+        """
+        take(self._at)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._at, fcntl.LOCK_UN)
+
+    def _file(self, name: str, flags: int, mode: str) -> BinaryIO:
+        handle = os.open(name, flags | _FILE, dir_fd=self._at)
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            os.close(handle)
+            raise OSError(0, "something in it is no file, or belongs to somebody else")
+        return cast("BinaryIO", os.fdopen(handle, mode))
+
+
+def durable(file: BinaryIO) -> None:
+    """Make the bytes of a file durable."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def overwrite(file: BinaryIO) -> None:
+    """Overwrite all bytes of a file, durably. Where disks move blocks, copies stay."""
+    file.seek(0)
+    file.write(bytes(os.fstat(file.fileno()).st_size))
+    durable(file)
+
+
+def take(handle: int) -> None:
+    """Take the lock of an open file, or give up after a while.
+
+    Raises:
+        OSError: If others hold it for too long.
+    """
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise OSError(0, "others keep it busy") from None
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Folder]:
+    """Open a folder of our own, for a `with` block.
+
+    Args:
+        path: The folder.
+
+    Yields:
+        The folder.
+
+    Raises:
+        UnavailableError: If it is a link, belongs to somebody else, is open to others,
+            or the system refuses anything within the block.
+    """
+    try:
+        at = os.open(path, _FOLDER)
+        try:
+            _refuse_open(path, os.fstat(at))
+            yield Folder(at)
+        finally:
+            os.close(at)
+    except OSError as error:
+        why = (error.strerror or "the system refuses it").lower()
+        raise unusable(path, why) from None
+
+
+def made(path: Path) -> None:
+    """Make a folder for our eyes only, if nothing has its name.
+
+    Args:
+        path: The folder; the one that it is in is there.
+
+    Raises:
+        UnavailableError: If it cannot be made.
+    """
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    except OSError as error:
+        why = (error.strerror or "the system refuses it").lower()
+        raise unusable(path, why) from None
+
+
+def _refuse_open(path: Path, found: os.stat_result) -> None:
+    mode = stat.S_IMODE(found.st_mode)
+    if found.st_uid != os.geteuid():
+        raise unusable(path, "it belongs to somebody else", "use one of your own")
+    if mode & 0o077:
+        raise unusable(
+            path, f"it is open to others (mode {mode:04o})", f"chmod 700 {path}"
+        )

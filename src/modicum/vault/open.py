@@ -1,0 +1,80 @@
+"""What is looked at before anything of a thing is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from modicum.api.ports.escrow import Sealed
+from modicum.vault.encrypted_stream import Read
+from modicum.vault.folder import Folder
+from modicum.vault.key_provider import Context
+from modicum.vault.names import Names
+from modicum.vault.problems import broken, no_key, shredded
+from modicum.vault.wrapped_keys import RECORD_BYTES_MAX, Record, read_record
+
+
+def record_of(folder: Folder, names: Names, sealed: Sealed) -> Record:
+    """Return the wrapped key of what the ledger remembers.
+
+    Args:
+        folder: The folder of the vault.
+        names: What the files of the thing are called.
+        sealed: What the ledger remembers.
+
+    Raises:
+        VerificationError: If it is damaged, or for something else.
+        UnavailableError: If it is not there, or was destroyed.
+    """
+    data = folder.read(names.key, RECORD_BYTES_MAX + 1)
+    # The tombstone is there before the key is overwritten: so look in this order.
+    if folder.has(names.tombstone):
+        raise shredded(names.id)
+    if data is None:
+        raise no_key(
+            f"no key of `{names.id}` lies in the vault",
+            "restore the vault from a copy, if it was ever there",
+        )
+    record = read_record(data, names.id)
+    if record.context != Context(sealed.id, sealed.digest):
+        raise broken(names.id, "its wrapped key is for something else")
+    return record
+
+
+@contextmanager
+def content_of(folder: Folder, names: Names) -> Iterator[BinaryIO]:
+    """Lend the encrypted content of a thing, for a `with` block.
+
+    Args:
+        folder: The folder of the vault.
+        names: What the files of the thing are called.
+
+    Raises:
+        VerificationError: If it is missing.
+        UnavailableError: If it was shredded meanwhile.
+    """
+    try:
+        file = folder.reading(names.content)
+    except FileNotFoundError:
+        if folder.has(names.tombstone):
+            raise shredded(names.id) from None
+        raise broken(names.id, "its content is missing") from None
+    with file:
+        yield file
+
+
+def hashed(file: BinaryIO, update: Callable[[bytes], None]) -> Read:
+    """Return what reads a file, and tells a hash of all that it reads.
+
+    Args:
+        file: The file.
+        update: What takes more bytes into the hash.
+    """
+
+    def read(size: int) -> bytes:
+        data = file.read(size)
+        update(data)
+        return data
+
+    return read

@@ -1,0 +1,63 @@
+"""Files with secrets: regular ones of our own that nobody else can read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.vault.problems import no_key
+
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+
+def read_owned(path: Path, most: int, *, may_be_link: bool = False) -> bytes:
+    """Return the bytes of a file with a secret.
+
+    Args:
+        path: The file.
+        most: A longer one is refused.
+        may_be_link: Whether it may be a link, as what is mounted into a container is.
+
+    Raises:
+        UnavailableError: If it cannot be read, is no regular file of ours, is open to
+            others, or is too long. Nothing of it is told.
+    """
+    flags = _FLAGS | (0 if may_be_link else os.O_NOFOLLOW)
+    try:
+        while True:
+            with os.fdopen(os.open(path, flags), "rb") as file:
+                found = os.fstat(file.fileno())
+                refused = _refusal(path, found)
+                data = b"" if refused else file.read(most + 1)
+                # What lost its name may have been overwritten meanwhile.
+                if refused or os.path.samestat(path.stat(), found):
+                    break
+    except OSError as error:
+        why = (error.strerror or "the system refuses to read it").lower()
+        raise no_key(f"{path} cannot be read: {why}") from None
+    if refused is not None:
+        raise refused
+    if len(data) > most:
+        raise no_key(f"{path} is too long for what it should hold")
+    return data
+
+
+def _refusal(path: Path, found: os.stat_result) -> UnavailableError | None:
+    mode = stat.S_IMODE(found.st_mode)
+    if not stat.S_ISREG(found.st_mode):
+        return no_key(f"{path} is no regular file")
+    if found.st_uid != os.geteuid():
+        return no_key(f"{path} belongs to somebody else", "use a file of your own")
+    if mode & 0o077:
+        return UnavailableError(
+            Problem(
+                Code.KEY_UNAVAILABLE,
+                f"{path} is open to others than its owner (mode {mode:04o})",
+                notes=("whoever can read it can open what lies in the vault",),
+                help=f"chmod 600 {path}, and make a new key if others may have it",
+            )
+        )
+    return None

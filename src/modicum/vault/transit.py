@@ -1,0 +1,224 @@
+"""Keys that HashiCorp Vault keeps: its engine `transit` wraps, and never shows them.
+
+The key there must be a derived one (`derived=true`): it wraps each data key under a key
+of its own, derived from what the data key is for. Only so can `rewrap` be told what it
+is for; it takes no associated data. Of a key that is not derived, the service would
+ignore the context without a word, so such a key is refused.
+
+The token may `update` `encrypt/KEY`, `decrypt/KEY` and `rewrap/KEY`, and `read`
+`keys/KEY`, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from modicum.core.errors import Code, Problem, UnavailableError, UsageError
+from modicum.vault.encrypted_stream import KEY_BYTES
+from modicum.vault.key_provider import Context, Wrapped
+from modicum.vault.problems import broken, no_key
+from modicum.vault.transit_asking import Asking, address_of
+
+_WRAPPED: Final = re.compile(r"vault:v([1-9][0-9]{0,8}):[A-Za-z0-9+/]+={0,2}")
+_PATH: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+#: Kinds of keys that authenticate what they encrypt.
+_KINDS: Final = frozenset({"aes128-gcm96", "aes256-gcm96", "chacha20-poly1305"})
+#: What the service says where a wrapped key is not for its context, or was changed.
+_FOREIGN: Final = ("message authentication failed", "invalid ciphertext")
+
+
+@dataclass(frozen=True, slots=True)
+class Transit:
+    """Where a key is.
+
+    Attributes:
+        address: Of the service, such as `https://vault.example:8200`.
+        key: What the key is called.
+        token_file: A file of our own, mode 0600, with the token; read each time, so
+            that whoever renews the token may write it anew.
+        mount: Where the engine is mounted; one name.
+        namespace: The namespace; empty if there is none.
+        ca_file: Certificates that are trusted, in PEM; None for those of the system.
+    """
+
+    address: str
+    key: str
+    token_file: Path
+    mount: str = "transit"
+    namespace: str = ""
+    ca_file: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What ids of keys begin with."""
+        return f"{self.mount}/{self.key}"
+
+
+def transit_keys(transit: Transit) -> TransitKeys:
+    """Return the keys that a service keeps; it is not asked yet.
+
+    Args:
+        transit: Where they are.
+
+    Raises:
+        UsageError: If the address is not protected or is none, a name does not fit, or
+            `httpx2` is not installed.
+    """
+    namespace = transit.namespace.split("/") if transit.namespace else []
+    for part in (transit.key, transit.mount, *namespace):
+        if not _PATH.fullmatch(part):
+            raise UsageError(
+                Problem(
+                    Code.BAD_NAME,
+                    f"`{part[:100]}` is no name of a key, a mount or a namespace",
+                    help="use letters, digits, `-`, `_` and `.`",
+                )
+            )
+    address = address_of(transit.address)
+    asking = Asking(address, transit.token_file, transit.namespace, transit.ca_file)
+    return TransitKeys(transit, asking)
+
+
+class TransitKeys:
+    """The keys that HashiCorp Vault keeps.
+
+    Args:
+        transit: Where they are.
+        asking: What asks the service.
+    """
+
+    def __init__(self, transit: Transit, asking: Asking) -> None:
+        self._transit, self._asking = transit, asking
+
+    def __repr__(self) -> str:
+        return f"<TransitKeys {self._transit.name}>"
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._asking.close()
+
+    def current(self) -> str:
+        """Return the id of the key that is wrapped under now: its latest version.
+
+        Raises:
+            UnavailableError: If nobody answers, or the key is not derived.
+        """
+        found = self._data(f"keys/{self._transit.key}", None)
+        if found.get("derived") is not True or found.get("type") not in _KINDS:
+            raise no_key(
+                f"the key `{self._transit.name}` is not derived, or of a kind that"
+                " does not fit",
+                "make one with  type=aes256-gcm96 derived=true",
+            )
+        latest = found.get("latest_version")
+        if not isinstance(latest, int) or isinstance(latest, bool) or latest < 1:
+            raise _odd()
+        return f"{self._transit.name}/v{latest}"
+
+    def wrap(self, data_key: bytes, context: Context) -> Wrapped:
+        """Return a data key, wrapped under the current key.
+
+        Args:
+            data_key: 32 bytes.
+            context: What it is for.
+
+        Raises:
+            UnavailableError: If nobody answers, or the key is not derived.
+        """
+        self.current()  # Else a key could have been made anew that is not derived.
+        sent = {"plaintext": _text(data_key), "context": _text(context.to_bytes())}
+        return self._wrapped(self._data(f"encrypt/{self._transit.key}", sent))
+
+    def unwrap(self, wrapped: Wrapped, context: Context) -> bytes:
+        """Return a data key.
+
+        Args:
+            wrapped: What `wrap` or `rewrap` returned.
+            context: What the data key is for.
+
+        Raises:
+            VerificationError: If it was wrapped for something else, or changed.
+            UnavailableError: If nobody answers, or has the key no more.
+        """
+        found = self._of_wrapped("decrypt", wrapped, context)
+        text = found.get("plaintext")
+        try:
+            data_key = base64.b64decode(text if isinstance(text, str) else "")
+        except ValueError:
+            data_key = b""
+        if len(data_key) != KEY_BYTES:
+            raise broken(context.id, "its wrapped key is none")
+        return data_key
+
+    def rewrap(self, wrapped: Wrapped, context: Context) -> Wrapped:
+        """Return the same data key, wrapped under the current key; it stays there.
+
+        Args:
+            wrapped: What `wrap` or `rewrap` returned.
+            context: What the data key is for.
+
+        Raises:
+            VerificationError: If it was wrapped for something else, or changed.
+            UnavailableError: If nobody answers, or has the key no more.
+        """
+        return self._wrapped(self._of_wrapped("rewrap", wrapped, context))
+
+    def _of_wrapped(
+        self, verb: str, wrapped: Wrapped, context: Context
+    ) -> Mapping[str, object]:
+        """Return what is said of a wrapped key that this key wrapped."""
+        text = wrapped.data.decode("latin-1")
+        found = _WRAPPED.fullmatch(text)
+        if found is None:
+            raise broken(context.id, "its wrapped key is none of this service")
+        if wrapped.key_id != f"{self._transit.name}/v{found[1]}":
+            raise no_key(
+                f"the key of `{context.id}` is wrapped under another one than"
+                f" `{self._transit.name}`",
+                "name the key that it was wrapped with",
+            )
+        sent = {"ciphertext": text, "context": _text(context.to_bytes())}
+        return self._data(f"{verb}/{self._transit.key}", sent, context.id)
+
+    def _wrapped(self, found: Mapping[str, object]) -> Wrapped:
+        text = found.get("ciphertext")
+        version = _WRAPPED.fullmatch(text) if isinstance(text, str) else None
+        if version is None:
+            raise _odd()
+        return Wrapped(f"{self._transit.name}/v{version[1]}", version[0].encode())
+
+    def _data(
+        self, path: str, sent: Mapping[str, str] | None, of: str = ""
+    ) -> Mapping[str, object]:
+        """Return what the service says.
+
+        Args:
+            path: What is asked.
+            sent: What is sent; None to read.
+            of: The thing whose wrapped key is sent; empty if none is.
+        """
+        status, found = self._asking.ask(f"{self._transit.mount}/{path}", sent)
+        if status == 200 and isinstance(data := found.get("data"), dict):
+            return data
+        said = found.get("errors")
+        words = " ".join(map(str, said)) if isinstance(said, list) else ""
+        if of and status == 400 and any(known in words for known in _FOREIGN):
+            raise broken(of, "its wrapped key is not for it")
+        # What the service says is not repeated: it may quote what was sent.
+        raise no_key(
+            f"the key service refuses `{self._transit.name}` (status {status})",
+            "look at its log: is the key there, and may the token use it?",
+        )
+
+
+def _odd() -> UnavailableError:
+    return no_key("the key service answers with something else than a key")
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()

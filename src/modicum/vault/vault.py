@@ -1,0 +1,217 @@
+"""A folder in which things lie encrypted, each under a data key of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from modicum.api.ports.escrow import Sealed
+from modicum.core.canonical import digest
+from modicum.vault import key_rotation
+from modicum.vault.encrypted_stream import KEY_BYTES, Read, decrypted, encrypted
+from modicum.vault.folder import durable, made, opened
+from modicum.vault.key_provider import Context, KeyProvider
+from modicum.vault.names import Names, names_of
+from modicum.vault.open import content_of, hashed, record_of
+from modicum.vault.problems import broken
+from modicum.vault.seal import commit, part_of, refuse_used, sweep
+from modicum.vault.wrapped_keys import RECORD_BYTES_MAX, Record, read_record
+
+_READ_BYTES: Final = 2**20
+
+
+def open_vault(directory: Path, keys: KeyProvider) -> EncryptedVault:
+    """Return the vault in a folder, which is made if it is not there.
+
+    What a crash left there half done is removed.
+
+    Args:
+        directory: A folder of our own that nobody else may look into, on a local disk.
+        keys: Who wraps its keys.
+
+    Raises:
+        UnavailableError: If the folder cannot be used.
+    """
+    made(directory)
+    with opened(directory) as folder, folder.locked():
+        sweep(folder)
+    return EncryptedVault(directory, keys)
+
+
+class EncryptedVault:
+    """Things that lie encrypted in a folder. It implements the port `Vault`.
+
+    Several threads and processes may use it; it holds nothing open. Whoever can read
+    the memory of a process that seals or opens can read keys there: Python cannot be
+    made to forget them.
+
+    Args:
+        directory: The folder.
+        keys: Who wraps its keys.
+    """
+
+    def __init__(self, directory: Path, keys: KeyProvider) -> None:
+        self._directory, self._keys = directory, keys
+
+    def seal(self, identifier: str, content: bytes) -> Sealed:
+        """Put something in, under a key of its own; it is durable on return.
+
+        Args:
+            identifier: What it is called; nothing may have been called so before.
+            content: What it is.
+
+        Returns:
+            What the ledger remembers.
+
+        Raises:
+            ConflictError: If something is, or was, called so.
+            InputError: If nothing can be called so.
+            UnavailableError: If it cannot be stored, or its key cannot be wrapped.
+        """
+        return self._sealed(names_of(identifier), io.BytesIO(content).read)
+
+    def open(self, sealed: Sealed) -> bytes:
+        """Return what was put in.
+
+        Args:
+            sealed: What `seal` returned, as the ledger remembers it.
+
+        Raises:
+            VerificationError: If it is not what was put in.
+            UnavailableError: If its key cannot be had, or was destroyed.
+        """
+        names = names_of(sealed.id)
+        with opened(self._directory) as folder:
+            record = record_of(folder, names, sealed)
+            with content_of(folder, names) as file:
+                data = file.read()
+        if digest(data) != sealed.digest:
+            raise broken(names.id, "its bytes are others")
+        key = self._keys.unwrap(record.wrapped, record.context)
+        return b"".join(decrypted(io.BytesIO(data).read, key, names))
+
+    def find(self, identifier: str) -> Sealed | None:
+        """Return what lies here under an id; None if nothing does, or it was shredded.
+
+        It is what the folder says of itself, which proves nothing. It serves to find
+        out after a crash whether `seal` got as far as that.
+
+        Args:
+            identifier: What it is called.
+
+        Raises:
+            InputError: If nothing can be called so.
+            VerificationError: If its parts contradict each other.
+            UnavailableError: If the folder cannot be used.
+        """
+        names = names_of(identifier)
+        with opened(self._directory) as folder:
+            data = folder.read(names.key, RECORD_BYTES_MAX + 1)
+            if folder.has(names.tombstone) or data is None:
+                return None
+            context = read_record(data, identifier).context
+            hashing = hashlib.sha256()
+            with content_of(folder, names) as file:
+                read = hashed(file, hashing.update)
+                while read(_READ_BYTES):
+                    pass
+        if context != Context(identifier, hashing.hexdigest()):
+            raise broken(identifier, "its bytes are others")
+        return Sealed(identifier, context.digest)
+
+    def shred(self, identifier: str) -> None:
+        """Destroy the key of something; it cannot be read again by anybody.
+
+        Its wrapped key is overwritten and removed, then its content; an empty file
+        stays, so that the id is never used again. Shredding again changes nothing;
+        shredding what never was keeps the id from being used.
+
+        What this cannot do: copies of the wrapped key in backups and snapshots stay
+        readable for whoever has the key that it is wrapped under; disks that move
+        blocks, as SSDs and copy-on-write file systems do, may keep its old bytes for a
+        while. Against both helps to rotate, and to destroy the old key at its provider
+        when nothing is wrapped under it any more: then old copies open nothing. The
+        provider itself is not told of a single thing.
+
+        Args:
+            identifier: What it is called.
+
+        Raises:
+            InputError: If nothing can be called so.
+            UnavailableError: If the key cannot be destroyed; do it again then.
+        """
+        names = names_of(identifier)
+        with opened(self._directory) as folder, folder.locked():
+            if not folder.has(names.tombstone):
+                folder.write(names.tombstone, b"")
+            folder.sync()  # From here on it is not opened, whatever else fails.
+            folder.erase(names.new_key)
+            folder.erase(names.key)
+            folder.remove(names.content)
+            folder.sync()
+
+    def rotate(self) -> key_rotation.Rotated:
+        """Wrap all data keys under the current key of the provider; contents stay.
+
+        What a crash leaves undone, the next call does.
+
+        Returns:
+            How many were wrapped anew, and how many had been before.
+
+        Raises:
+            VerificationError: If some are damaged; all others are done then.
+            UnavailableError: If the provider or the folder fails.
+        """
+        return key_rotation.rotate(self._directory, self._keys)
+
+    def wrapped_under(self) -> Mapping[str, int]:
+        """Return how many data keys are wrapped under each key of the provider.
+
+        Raises:
+            VerificationError: If one of them is damaged.
+            UnavailableError: If the folder cannot be used.
+        """
+        with opened(self._directory) as folder:
+            return key_rotation.wrapped_under(folder)
+
+    @contextmanager
+    def nothing_under(self, key_id: str) -> Iterator[None]:
+        """Hold off all writers, for a `with` block, if a key of the provider is unused.
+
+        Args:
+            key_id: The key that is about to be destroyed.
+
+        Raises:
+            UsageError: If data keys are wrapped under it.
+            VerificationError: If one of the data keys is damaged.
+            UnavailableError: If the folder cannot be used.
+        """
+        with opened(self._directory) as folder, folder.locked():
+            key_rotation.refuse_used(folder, key_id)
+            yield
+
+    # --- putting in ------------------------------------------------------------------
+
+    def _sealed(self, names: Names, read: Read) -> Sealed:
+        with opened(self._directory) as folder:
+            refuse_used(folder, names)
+            data_key = secrets.token_bytes(KEY_BYTES)
+            with part_of(folder, names) as (part, file):
+                hashing = hashlib.sha256()
+                for piece in encrypted(read, data_key, names):
+                    hashing.update(piece)
+                    file.write(piece)
+                durable(file)
+                context = Context(names.id, hashing.hexdigest())
+                with folder.locked():
+                    refuse_used(folder, names)
+                    # Nobody destroys a key between this and the last step below.
+                    wrapped = self._keys.wrap(data_key, context)
+                    record = Record(context, wrapped).to_bytes()
+                    commit(folder, names, part, record)
+        return Sealed(names.id, context.digest)

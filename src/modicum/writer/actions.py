@@ -1,0 +1,128 @@
+"""A decider's ledger, as those see it who govern it, plan on it, or use its escrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.decision import Decision
+from modicum.api.local.ledger_view import LedgerView
+from modicum.core.document import Node
+from modicum.ledger import Standing
+from modicum.policy import CompiledPolicy
+from modicum.writer.idempotency import Once
+
+T = TypeVar("T")
+
+
+class Serving(Protocol):
+    """What governing needs of a decider; see there."""
+
+    def turn(
+        self, work: Callable[[Entry], T], *, actor: str = "", once: Once | None = None
+    ) -> T:
+        """Return what some work in a turn returns."""
+        ...
+
+    def check(self, release: Node, *, actor: str = "") -> Decision:
+        """Return what `submit` would answer now."""
+        ...
+
+    def submit(self, release: Node, *, actor: str = "") -> Decision:
+        """Decide a release and, if it is allowed, reserve its loss."""
+        ...
+
+    def start(self, release: str, *, actor: str = "") -> Standing:
+        """Note that rows are about to be read."""
+        ...
+
+    def post(self, release: str, *, actor: str = "") -> Standing:
+        """Note that a started release is out."""
+        ...
+
+    def void(self, release: str, *, reason: str, actor: str = "") -> Standing:
+        """Give up a reservation that was not started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Governed:
+    """The ledger of a decider, for one person and one thread.
+
+    Attributes:
+        decider: Decides.
+        view: A view of its own.
+        actor: Who acts.
+        once: What makes a turn one that is done once; for verbs that take one turn.
+    """
+
+    decider: Serving
+    view: LedgerView
+    actor: str
+    once: Once | None = None
+
+    def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
+        """Return what some work in a turn returns; its events are durable.
+
+        Args:
+            work: Adds events.
+            deciding: Nothing: a decider always follows what is charged.
+        """
+        return self.decider.turn(work, actor=self.actor, once=self.once)
+
+    def look(self, *, deciding: bool = False) -> tuple[Book, Reader, str]:
+        """Return the book, its reader, and the time.
+
+        Args:
+            deciding: Whether what is charged must be known.
+        """
+        return self.view.look(deciding=deciding)
+
+    def policy(self) -> CompiledPolicy:
+        """Return the policy that is decided by."""
+        return self.view.policy()
+
+    # --- releases ---
+
+    def check(self, release: Node) -> Decision:
+        """Return what `submit` would answer now.
+
+        Args:
+            release: The release.
+        """
+        return self.decider.check(release, actor=self.actor)
+
+    def submit(self, release: Node) -> Decision:
+        """Decide a release and, if it is allowed, reserve its loss.
+
+        Args:
+            release: The release.
+        """
+        return self.decider.submit(release, actor=self.actor)
+
+    def void(self, release: str, *, reason: str) -> Standing:
+        """Give up a reservation that was not started.
+
+        Args:
+            release: The id.
+            reason: Why, for the record.
+        """
+        return self.decider.void(release, reason=reason, actor=self.actor)
+
+    def start(self, release: str) -> Standing:
+        """Note that rows are about to be read.
+
+        Args:
+            release: The id.
+        """
+        return self.decider.start(release, actor=self.actor)
+
+    def post(self, release: str) -> Standing:
+        """Note that a started release is out.
+
+        Args:
+            release: The id.
+        """
+        return self.decider.post(release, actor=self.actor)

@@ -1,0 +1,220 @@
+"""The writer: one thread that does what many ask for, in few turns of the ledger.
+
+It takes whoever waits, does all of it in one turn, and answers once that is durable.
+Who comes while the turn is waited for, or while others are decided in it, is served in
+it, too; who comes during its commit is in the next batch. So the busier it is, the
+larger the batches. It never waits for more to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from modicum.api.local.balances import Entry
+from modicum.api.local.batch import each
+from modicum.api.local.live_ledger import SNAPSHOT_EVERY, LiveLedger
+from modicum.core.errors import (
+    StaleError,
+    UnavailableError,
+    VerificationError,
+)
+from modicum.policy import CompiledPolicy
+from modicum.writer.idempotency import Answered, Work
+from modicum.writer.queue import Waiting, WaitingLine, closed, made, unknown
+
+#: After a failure the next turn is tried after so long, and longer each time.
+PAUSE_SECONDS = 0.05
+PAUSE_SECONDS_MAX = 1.0
+#: A snapshot is written once so many entries are in none: when the line is closed;
+#: when nobody asked for anything for so many seconds; however busy it is.
+SNAPSHOT_AT_CLOSE = 1_000
+SNAPSHOT_WHEN_IDLE = SNAPSHOT_EVERY
+IDLE_SECONDS = 1.0
+SNAPSHOT_AT_LAST = 10 * SNAPSHOT_EVERY
+#: So often a request is done again because the policy was replaced meanwhile.
+POLICY_TRIES = 3
+
+
+class Writer:
+    """Does what those in a line ask for; runs in one thread, and owns the ledger.
+
+    Args:
+        ledger: The ledger, read up to its head; it saves no snapshots on its own.
+        line: Those who wait.
+        policy: The policy that is decided by; None for the ledger's active one.
+        batch_max: How many are served in one turn.
+
+    Attributes:
+        policy: The policy that is decided by, as of the latest turn; None if there is
+            none yet.
+    """
+
+    def __init__(
+        self,
+        ledger: LiveLedger,
+        line: WaitingLine,
+        policy: CompiledPolicy | None,
+        batch_max: int,
+    ) -> None:
+        self._ledger = ledger
+        self._line = line
+        self._given = policy
+        self._batch_max = batch_max
+        self._failures = 0
+        self.policy = policy or ledger.book.active()
+
+    def run(self) -> None:
+        """Serve until the line is closed and nobody waits."""
+        why = "its writer failed"
+        try:
+            self._ledger.follow_while_waiting()
+            while batch := self._next():
+                self._serve(batch)
+            self._save_snapshot(SNAPSHOT_AT_CLOSE)
+            why = "its writer ended"
+        finally:
+            refuse(self._line.close(why, drain=False), why)
+
+    def _next(self) -> list[Waiting]:
+        """Return who is served next; nobody if the line is closed."""
+        if self._ledger.unsaved < SNAPSHOT_WHEN_IDLE:
+            return self._line.take(self._batch_max)
+        batch = self._line.take(self._batch_max, IDLE_SECONDS)
+        if batch:
+            return batch
+        self._save_snapshot(SNAPSHOT_WHEN_IDLE)
+        return self._line.take(self._batch_max)
+
+    def _serve(self, batch: list[Waiting]) -> None:
+        batch = _begun(batch)
+        try:
+            _read(batch)
+            self._do(batch, self._batch_max)
+        except BaseException:
+            self._fail(batch, unknown())  # Whoever was answered hears nothing more.
+            raise
+        self._save_snapshot(SNAPSHOT_AT_LAST)
+
+    def _do(self, batch: list[Waiting], size_max: int) -> None:
+        """Do what is asked for, and answer.
+
+        Args:
+            batch: Those who ask; it grows by those who come before the turn ends.
+            size_max: How large it may grow.
+        """
+        tries = POLICY_TRIES
+        while batch:
+            try:
+                answers = self._turn(batch, size_max)
+            except (UnavailableError, VerificationError) as error:
+                self._fail(batch, error)
+                self._wait()
+                return
+            except Exception as error:  # noqa: BLE001 - told to whoever caused it
+                self._isolate(batch, error)
+                return
+            tries, size_max = tries - 1, 0
+            self._failures = 0
+            batch = self._tell(batch, answers, is_last=not tries)
+
+    def _turn(self, batch: list[Waiting], size_max: int) -> list[Any]:
+        """Return the answer to each, made in one turn; they are durable."""
+
+        def work(entry: Entry) -> list[Any]:
+            return each(entry, self._works(entry, batch, size_max))
+
+        answers = self._ledger.turn(work)
+        self.policy = self._given or self._ledger.book.active()
+        return answers
+
+    def _works(
+        self, entry: Entry, batch: list[Waiting], size_max: int
+    ) -> Iterator[Work]:
+        """Yield what each in a batch asks for, and who comes while they are served.
+
+        What is added to the entry meanwhile is signed by whoever asked for it.
+        """
+        answered = Answered(entry)
+        answered.look_up((one.once, one.actor) for one in batch)
+        for one in batch:  # It grows at its end.
+            entry.actor = one.actor
+            yield answered.once(one.work, one.once, one.actor)
+            if one is batch[-1] and len(self._line) and len(batch) < size_max:
+                more = _begun(self._line.take(size_max - len(batch), 0))
+                batch += more  # First of all: whatever happens, they hear of it.
+                _read(more)
+                answered.look_up((one.once, one.actor) for one in more)
+
+    def _isolate(self, batch: Sequence[Waiting], error: Exception) -> None:
+        """Do each by itself after a mistake that anybody may have caused."""
+        if len(batch) == 1:
+            self._fail(batch, error)
+            return
+        for one in batch:
+            self._do([one], 1)
+
+    def _tell(
+        self, batch: Sequence[Waiting], answers: Sequence[Any], *, is_last: bool
+    ) -> list[Waiting]:
+        """Tell each its answer; return those to be decided by a new policy."""
+        again: list[Waiting] = []
+        for one, answer in zip(batch, answers, strict=True):
+            if isinstance(answer, StaleError) and not is_last and self._renew(one):
+                again.append(one)
+            elif isinstance(answer, Exception):
+                one.answer.fail(answer)
+            else:
+                one.answer.keep(answer)
+        return again
+
+    def _renew(self, one: Waiting) -> bool:
+        """Make somebody's work anew under the active policy, if that is what they mean.
+
+        Returns:
+            Whether it is to be done again. A mistake that it has under that policy
+            is what it returns then.
+        """
+        if one.again is None or self.policy is None:
+            return False
+        one.work = made(one.again, self.policy)
+        return True
+
+    @staticmethod
+    def _fail(batch: Sequence[Waiting], error: Exception) -> None:
+        for one in batch:
+            own = error
+            if isinstance(error, UnavailableError):
+                own = UnavailableError(*error.problems)  # Raised in other threads.
+                own.__cause__ = error
+            one.answer.fail(own)
+
+    def _wait(self) -> None:
+        """Wait after a failure, longer each time, but not while closing."""
+        self._line.pause(min(PAUSE_SECONDS * 2**self._failures, PAUSE_SECONDS_MAX))
+        self._failures = min(self._failures + 1, 10)
+
+    def _save_snapshot(self, unsaved: int) -> None:
+        """Write a snapshot if so many entries are in none."""
+        if self._ledger.unsaved >= unsaved:
+            with suppress(Exception):  # It is a cache; a later one may succeed.
+                self._ledger.save_snapshot()
+
+
+def _begun(ones: Iterable[Waiting]) -> list[Waiting]:
+    """Return those who did not give up; from now on they cannot."""
+    return [one for one in ones if one.answer.begin()]
+
+
+def _read(ones: Iterable[Waiting]) -> None:
+    """Read what some ask for, where that was left to the writer."""
+    for one in ones:
+        one.read()
+
+
+def refuse(ones: Sequence[Waiting], why: str) -> None:
+    """Tell those who wait that nothing will be done."""
+    for one in ones:
+        if one.answer.begin():
+            one.answer.fail(closed(why))

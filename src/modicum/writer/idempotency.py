@@ -1,0 +1,141 @@
+"""Doing a request once, however often it is sent.
+
+A client that heard no answer sends its request again, under the same key. The answer to
+it is kept in the same transaction as what it added to the log: so either it is done and
+its answer is known, or it is not done. Work that added nothing keeps nothing: to do it
+again is harmless.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
+
+from modicum.api.local.balances import Entry
+from modicum.api.ports.storage import KeptAnswer
+from modicum.core.errors import Code, InputError, Problem
+
+#: What somebody asks for, to be done in a turn; it may return a mistake.
+Work: TypeAlias = Callable[[Entry], Any]
+
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """What makes a request one that is done once.
+
+    Attributes:
+        key: The key that the client chose, 1 to 255 visible characters of ASCII. Two
+            clients with different names, `actor`, may choose the same key.
+        digest: The SHA-256 of all that was asked for, in hexadecimal. The server puts
+            into it whatever tells two requests apart: method, path and body.
+        render: Returns what is kept of an answer, and sent again later. It is called by
+            the writer, which holds everybody up; if it raises, nothing is done.
+
+    Raises:
+        InputError: If the key or the digest is malformed.
+    """
+
+    key: str
+    digest: str
+    render: Callable[[Any], bytes] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not _KEY.fullmatch(self.key):
+            raise _malformed("key", "1 to 255 visible characters of ASCII, no space")
+        if not _DIGEST.fullmatch(self.digest):
+            raise _malformed("digest", "64 lower-case hexadecimal digits")
+
+
+class Replayed(Exception):  # noqa: N818 - it is no mistake, but what was asked for
+    """A request was done before; it is raised to whoever sent it again.
+
+    Attributes:
+        answer: What was answered then.
+    """
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__("the request was done before")
+        self.answer = answer
+
+
+class Answered:
+    """The answers that are known in one turn: kept before it, or to be kept with it.
+
+    Args:
+        entry: The turn.
+    """
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+        self._known: dict[str, KeptAnswer] = {}
+
+    def look_up(self, asked: Iterable[tuple[Once | None, str]]) -> None:
+        """Look up answers that were kept before, all at once.
+
+        Args:
+            asked: What makes each request one that is done once, None for those that
+                are not; and who asks.
+        """
+        keys = {_key(once, actor) for once, actor in asked if once is not None}
+        if keys:
+            self._known |= self._entry.answered(keys)
+
+    def once(self, work: Work, once: Once | None, actor: str) -> Work:
+        """Return work that is done unless it was done before.
+
+        Args:
+            work: What is asked for.
+            once: What makes it one that is done once, as it was looked up; None if it
+                may be done again.
+            actor: Who asks.
+        """
+        return work if once is None else partial(self._do, work, once, actor)
+
+    def _do(self, work: Work, once: Once, actor: str, entry: Entry) -> Any:
+        """Return what some work returns, its mistake, or what it answered before.
+
+        Raises:
+            InputError: If the key was used for another request.
+            ModicumError: What the work raises.
+        """
+        key = _key(once, actor)
+        known = self._known.get(key)
+        if known is not None:
+            if known.digest != once.digest:
+                raise _reused(once.key)
+            return Replayed(known.answer)
+        before = entry.added
+        answer = work(entry)
+        if entry.added > before and not isinstance(answer, Exception):
+            kept = KeptAnswer(key, once.digest, once.render(answer), entry.now)
+            entry.keep(kept)
+            self._known[key] = kept
+        return answer
+
+
+def _key(once: Once, actor: str) -> str:
+    """Return what tells a request from all others; the key has no space."""
+    return f"{actor} {once.key}"
+
+
+def _reused(key: str) -> InputError:
+    return InputError(
+        Problem(
+            Code.KEY_REUSED,
+            f"the idempotency key `{key}` was used for another request",
+            notes=("nothing was done",),
+            help="send the request as it was, or a new one with a key of its own",
+        )
+    )
+
+
+def _malformed(what: str, rule: str) -> InputError:
+    return InputError(
+        Problem(Code.BAD_NAME, f"the {what} of an idempotent request is {rule}")
+    )

@@ -1,0 +1,167 @@
+"""A head that is known from elsewhere: no server begins on a ledger that is behind it.
+
+Decision 0043 says what this shows, and what it leaves open.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from modicum.api.ports.storage import EventStore
+from modicum.core.errors import (
+    Code,
+    ModicumError,
+    Problem,
+    UsageError,
+    VerificationError,
+)
+from modicum.ledger import Record
+from modicum.ops.files.documents import read_bytes
+from modicum.system.new_files import write_whole
+
+#: The file is written at most once in so many seconds.
+PAUSE_SECONDS = 1.0
+_KNOWN = re.compile(r"([1-9][0-9]{0,17}):([0-9a-f]{12,64})")
+
+
+class KnownHead(NamedTuple):
+    """An entry that a ledger must have.
+
+    Attributes:
+        seq: Its number.
+        digits: Its hash, or the first 12 digits of it or more.
+    """
+
+    seq: int
+    digits: str
+
+    @classmethod
+    def read(cls, text: str) -> KnownHead | None:
+        """Return what `SEQ:HASH` stands for; None if the text is none."""
+        found = _KNOWN.fullmatch(text.strip().lower())
+        return cls(int(found[1]), found[2]) if found else None
+
+    def must_be_in(self, store: EventStore) -> None:
+        """Refuse a ledger without this entry.
+
+        Raises:
+            VerificationError: If it is not there, or is another one.
+        """
+        found = store.record(self.seq)
+        if found is None or not found.hash.startswith(self.digits):
+            has = "has another entry in its place" if found else "ends before it"
+            raise _behind(
+                f"the ledger {store.name} is not the one with the known head"
+                f" {self.seq}:{self.digits[:12]}: it {has}",
+                "restore a newer copy. To go on without the entries that are lost,"
+                " record what they spent with  modicum release record-past,  then"
+                " remove the head file, or name another  --known-head",
+            )
+
+
+class HeadFile:
+    """A file that keeps the head of a ledger, outside of its store.
+
+    Args:
+        path: The file: one line, `SEQ:HASH`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def read(self) -> KnownHead | None:
+        """Return the head that it keeps; None if there is no file.
+
+        Raises:
+            InputError: If it cannot be read.
+            VerificationError: If it holds something else.
+        """
+        try:
+            self._path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError:
+            pass  # Reading says why.
+        found = KnownHead.read(read_bytes(self._path).decode("utf-8", "replace"))
+        if found is None:
+            raise _behind(
+                f"{self._path} holds no head, so that nothing shows whether the"
+                " ledger is behind",
+                "restore the file, or remove it and name a  --known-head",
+            )
+        return found
+
+    def keep(self, head: Record) -> None:
+        """Keep a head durably, unless the file has a later one.
+
+        Raises:
+            ModicumError: If the file cannot be read or written.
+        """
+        try:
+            folder = os.open(self._path.resolve().parent, os.O_RDONLY)
+        except OSError as error:
+            why = (error.strerror or "its folder cannot be opened").lower()
+            problem = f"cannot write {self._path}: {why}"
+            raise UsageError(Problem(Code.FILE_UNREADABLE, problem)) from error
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)  # Other processes keep it, too.
+            known = self.read()
+            if known is None or known.seq < head.seq:
+                write_whole(self._path, [f"{head.seq}:{head.hash}\n".encode()])
+                os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def follow(
+        self,
+        head: Callable[[], Record | None],
+        failed: Callable[[ModicumError, str], object],
+    ) -> None:
+        """Keep the head now, and from now on in a thread, until `close`.
+
+        Args:
+            head: Returns the head; all up to it is durable.
+            failed: Called with a mistake and its code where the head cannot be kept;
+                that is tried again.
+
+        Raises:
+            ModicumError: If the file cannot be read or written now.
+        """
+        kept = head()
+        if kept is not None:
+            self.keep(kept)
+
+        def run() -> None:
+            nonlocal kept
+            is_over = False
+            while not is_over:
+                is_over = self._over.wait(PAUSE_SECONDS)
+                now = head()
+                if now is None or now == kept:
+                    continue
+                try:
+                    self.keep(now)
+                    kept = now
+                except ModicumError as error:
+                    failed(error, error.code.value)
+
+        self._thread = threading.Thread(target=run, name="modicum-head", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Keep the last head, and end the thread."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+
+def _behind(message: str, remedy: str) -> VerificationError:
+    return VerificationError(Problem(Code.LEDGER_BEHIND, message, help=remedy))

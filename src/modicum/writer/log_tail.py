@@ -1,0 +1,360 @@
+"""The latest records of a log in memory, for those who follow it in this process.
+
+The writer's store feeds them as its turns end. Another store hands them to a reader,
+who then needs neither the file nor its locks; it asks the real store for what is not
+in memory, and now and then for what other processes added.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
+
+from modicum.api.local.live_ledger import lost_entries
+from modicum.api.ports.storage import EventStore, KeptAnswer, Patient, Turn
+from modicum.core.errors import VerificationError
+from modicum.ledger import Record
+
+#: At least so many of the latest records are kept in memory.
+RECORDS_KEPT = 5_000
+#: But no more than about twice so many bytes of them, or the latest record alone.
+BYTES_KEPT = 32 * 2**20
+#: What other processes added is seen after so many seconds at most.
+FRESH_SECONDS = 0.5
+
+
+class _Watching:
+    """Breaks a feed if a block finds a contradiction; entered several times a turn."""
+
+    __slots__ = ("_feed",)
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, VerificationError):
+            self._feed.is_broken = True
+
+
+class Feed:
+    """The latest records of one log; any thread may use it.
+
+    Args:
+        records_kept: At least so many records are kept, and twice as many at most;
+        bytes_kept: fewer if they are large: twice so many bytes at most. The latest
+            one is always kept.
+        clock: Tells seconds, from any beginning.
+
+    Attributes:
+        is_broken: Whether the log was found to contradict itself, or what was read
+            before. Nothing is answered from memory then.
+    """
+
+    def __init__(
+        self,
+        records_kept: int = RECORDS_KEPT,
+        bytes_kept: int = BYTES_KEPT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._guard = threading.Lock()
+        self._records: list[Record] = []
+        self._bytes = 0
+        self._records_kept = records_kept
+        self._bytes_kept = bytes_kept
+        self._clock = clock
+        self._looked_at = float("-inf")
+        self.is_broken = False
+        #: Notes a contradiction that is found in its block, for all readers.
+        self.watching = _Watching(self)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take in records of the log, in order; those that are known are passed over.
+
+        Args:
+            records: They are stored durably.
+        """
+        with self._guard:
+            for record in records:
+                self._add(record)
+            self._let_go()
+
+    def last(self) -> Record | None:
+        """Return the last record that is known."""
+        with self._guard:
+            return self._records[-1] if self._records else None
+
+    def contradicted(self, records: Iterable[Record]) -> int | None:
+        """Return the number of the first record that was another one; else None."""
+        with self._guard:
+            known = self._records
+            for one in records:
+                if (
+                    known
+                    and known[0].seq <= one.seq <= known[-1].seq
+                    and known[one.seq - known[0].seq].hash != one.hash
+                ):
+                    return one.seq
+        return None
+
+    def note_look(self) -> None:
+        """Note that all records were taken in that the log holds now."""
+        self._looked_at = self._clock()
+
+    def forget_look(self) -> None:
+        """Let whoever follows look at the log next, however fresh this is."""
+        self._looked_at = float("-inf")
+
+    def is_fresh(self, seconds: float) -> bool:
+        """Return whether the log was looked at within so many seconds."""
+        return bool(self._records) and self._clock() - self._looked_at <= seconds
+
+    def since(self, after: int) -> Sequence[Record] | None:
+        """Return the records after a number; None if they are not all here."""
+        with self._guard:
+            if not self._records:
+                return None
+            first = self._records[0].seq
+            # The record after the last one is not here because it does not exist.
+            if not first - 1 <= after <= self._records[-1].seq:
+                return None
+            return self._records[after + 1 - first :]
+
+    def _add(self, record: Record) -> None:
+        records = self._records
+        if records and records[0].seq <= record.seq <= records[-1].seq:
+            if records[record.seq - records[0].seq].hash == record.hash:
+                return
+            self._clear()  # The log was replaced by another one.
+        elif records and record.seq != records[-1].seq + 1:
+            if record.seq < records[0].seq:
+                return  # It is older than what is kept.
+            self._clear()
+        records.append(record)
+        self._bytes += len(record.payload)
+
+    def _clear(self) -> None:
+        self._records.clear()
+        self._bytes = 0
+
+    def _let_go(self) -> None:
+        """Let go of the oldest if there are too many: seldom, and of many at once."""
+        records = self._records
+        if len(records) > 2 * self._records_kept or self._bytes > 2 * self._bytes_kept:
+            del records[: -self._count_kept()]
+            self._bytes = sum(len(one.payload) for one in records)
+
+    def _count_kept(self) -> int:
+        """Return how many of the latest records are to stay: one at least."""
+        size = 0
+        for count, record in enumerate(reversed(self._records)):
+            size += len(record.payload)
+            if count and (count == self._records_kept or size > self._bytes_kept):
+                return count
+        return len(self._records)
+
+
+class FeedingStore:
+    """The writer's store: what is read and appended through it is fed, once durable.
+
+    Args:
+        store: Where the log lives.
+        feed: Takes it in.
+    """
+
+    def __init__(self, store: EventStore, feed: Feed) -> None:
+        self._store = store
+        self._feed = feed
+
+    @property
+    def name(self) -> str:
+        """What people call the log."""
+        return self._store.name
+
+    def exists(self) -> bool:
+        """Return whether there is a ledger."""
+        return _exists(self._store, self._feed)
+
+    def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
+        """Return the records after a number, and feed them."""
+        return _fed(self._store, self._store.read, self._feed, after, limit)
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number, or None if there is none."""
+        return self._store.record(seq)
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """Hold the store's turn, and feed what it brings."""
+        with self._feed.watching, self._store.turn() as turn:
+            noting = _NotingTurn(self._store, turn, self._feed)
+            yield noting
+        self._feed.add(noting.added)
+        self._feed.note_look()
+
+    def while_waiting(self, chore: Callable[[], bool]) -> None:
+        """Let this thread do something while it waits for a turn, if the store can."""
+        if isinstance(self._store, Patient):
+            self._store.while_waiting(chore)
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._store.close()
+
+
+class _NotingTurn:
+    """A turn that feeds what others stored, and keeps what it appends itself."""
+
+    def __init__(self, store: EventStore, turn: Turn, feed: Feed) -> None:
+        self._store = store
+        self._turn = turn
+        self._feed = feed
+        self.added: list[Record] = []
+
+    def read(self, after: int) -> Iterator[Record]:
+        def read(after: int, _: int | None) -> Iterable[Record]:
+            return self._turn.read(after)
+
+        return _fed(self._store, read, self._feed, after)
+
+    def append(self, records: Sequence[Record]) -> None:
+        self._turn.append(records)
+        self.added += records
+
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        return self._turn.answered(keys)
+
+    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+        self._turn.keep(answers, forget_before=forget_before)
+
+
+class FollowingStore:
+    """A reader's store: what the writer fed, and else what the log says.
+
+    Args:
+        store: Where the log lives.
+        feed: What is in memory.
+        fresh_seconds: What others added is seen after so many seconds at most.
+    """
+
+    def __init__(
+        self, store: EventStore, feed: Feed, fresh_seconds: float = FRESH_SECONDS
+    ) -> None:
+        self._store = store
+        self._feed = feed
+        self._fresh_seconds = fresh_seconds
+
+    @property
+    def name(self) -> str:
+        """What people call the log."""
+        return self._store.name
+
+    def exists(self) -> bool:
+        """Return whether there is a ledger."""
+        return self._is_fresh() or _exists(self._store, self._feed)
+
+    def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
+        """Return the records after a number, from memory if they are fresh there.
+
+        Raises:
+            VerificationError: If the log lost what somebody in this process read.
+        """
+        if self._feed.is_broken:
+            self._look_again()
+        if self._is_fresh():
+            known = self._feed.since(after)
+            if known is not None:
+                return known if limit is None else known[:limit]
+        records = _fed(self._store, self._store.read, self._feed, after, limit)
+        return records if limit is not None else self._noted(records)
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number, or None if there is none."""
+        return next(iter(self.read(seq - 1, 1)), None)
+
+    def look_afresh(self) -> None:
+        """Look at the log next, for what others added a moment ago."""
+        self._feed.forget_look()
+
+    def turn(self) -> AbstractContextManager[Turn]:
+        """Wait for the store's turn; what it brings is not fed."""
+        return self._store.turn()
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._store.close()
+
+    def _is_fresh(self) -> bool:
+        return self._feed.is_fresh(self._fresh_seconds)
+
+    def _look_again(self) -> None:
+        """Go on with a log that has the last known record again; else refuse it."""
+        last = self._feed.last()
+        with self._feed.watching:
+            found = self._store.record(last.seq) if last else None
+            if last and (found is None or found.hash != last.hash):
+                raise lost_entries(self.name, _other(last.seq))
+        self._feed.is_broken = False
+
+    def _noted(self, records: Iterable[Record]) -> Iterator[Record]:
+        yield from records
+        self._feed.note_look()
+
+
+def _exists(store: EventStore, feed: Feed) -> bool:
+    """Return whether there is a ledger; refuse one that is gone."""
+    with feed.watching:
+        is_there = store.exists()
+        if not is_there and feed.last() is not None:
+            raise lost_entries(store.name, "it is gone")
+    return is_there
+
+
+def _fed(
+    store: EventStore,
+    read: Callable[[int, int | None], Iterable[Record]],
+    feed: Feed,
+    after: int,
+    limit: int | None = None,
+) -> Iterator[Record]:
+    """Yield records that are stored, and feed them if they are all up to the end.
+
+    Raises:
+        VerificationError: If the log ends before a record that was known when the
+            reading began, or has another one in its place.
+    """
+    last = feed.last()  # Before the reading, which sees all that was fed by then.
+    with feed.watching:
+        following = iter(read(after, limit))
+
+    def pages() -> Iterator[Record]:
+        seq = after
+        with feed.watching:
+            while page := list(islice(following, 100)):
+                other = feed.contradicted(page)
+                if other is not None:
+                    raise lost_entries(store.name, _other(other))
+                if limit is None:
+                    feed.add(page)
+                seq = page[-1].seq
+                yield from page
+            if last and seq < last.seq and (limit is None or seq < after + limit):
+                raise lost_entries(store.name, f"it ends before entry {last.seq}")
+
+    return pages()
+
+
+def _other(seq: int) -> str:
+    return f"entry {seq} is not the one that was read before"

@@ -1,0 +1,159 @@
+"""The clerk of a decider: makes of what a client asks for what stands in line.
+
+It works in the thread of the client, so that reading and pricing a release holds up
+nobody else. Only what is quick is left to the writer (see `familiar`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import Error, deepcopy
+from functools import partial
+from typing import TypedDict, Unpack
+
+from modicum.api.local import Clock
+from modicum.api.local.evaluation import Description
+from modicum.api.local.submit import BringingIn, prepared, prepared_past
+from modicum.core.document import from_python
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.ops.wiring import printable_actor
+from modicum.policy import CompiledPolicy
+from modicum.policy.model import ReservationBound
+from modicum.release import ReleaseDraft
+from modicum.writer.desk import Desk
+from modicum.writer.idempotency import Work
+from modicum.writer.price_cache import Familiar, Plain
+from modicum.writer.queue import Waiting, not_read
+
+
+class How(TypedDict):
+    """How a release is submitted; see `Decider.submit`."""
+
+    post: bool
+    reserve_seconds: int
+    bound: ReservationBound | None
+
+
+class Clerk:
+    """Takes down what clients ask for; any thread may ask.
+
+    Args:
+        desk: Where they will stand in line; it knows the policy that decides.
+        ledger: What people call the ledger.
+        clock: The time of day.
+        policy: The policy that the clients mean; None for the active one.
+        actor: Who asks, where a client does not say so.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        ledger: str,
+        clock: Clock,
+        policy: CompiledPolicy | None,
+        actor: str,
+    ) -> None:
+        self._desk = desk
+        self._ledger = ledger
+        self._bringing_in = BringingIn(ledger, clock)
+        self._means_active = policy is None
+        self._actor = actor
+        self._familiar = Familiar()
+
+    def signed(self, actor: str) -> str:
+        """Return the name that is written into events."""
+        return printable_actor(actor) if actor else self._actor
+
+    def compiled(self) -> CompiledPolicy:
+        """Return the policy that is decided by, as far as the writer has read.
+
+        Raises:
+            UsageError: If there is none; or this process was forked.
+        """
+        self._desk.open_only()
+        compiled = self._desk.policy
+        if compiled is None:
+            raise UsageError(
+                Problem(
+                    Code.NO_POLICY,
+                    f"{self._ledger} has no active policy",
+                    help="name one with  --policy policy.yaml",
+                )
+            )
+        return compiled
+
+    def asked(self, release: Description, actor: str, **how: Unpack[How]) -> Waiting:
+        """Return who waits for a decision, and for nothing else meanwhile.
+
+        The release is left to the writer to read if its like was read before. Should
+        the writer find a mistake, the client is to find it, too: see `submission`.
+
+        Raises:
+            InputError: If the release is malformed.
+        """
+        plain, compiled = Plain.of(release), self.compiled()
+        if plain is None or type(how["reserve_seconds"]) is not int:
+            return self.submission(release, actor, **how)
+        if not self._familiar.knows(plain, compiled):
+            waiting = self.submission(release, actor, **how)
+            self._familiar.note(plain, compiled)
+            return waiting
+
+        def work(compiled: CompiledPolicy) -> Work:
+            one = prepared(plain.read(), compiled, **how)
+            return partial(self._bringing_in.answer, one)
+
+        again = work if self._means_active else None
+        unread = partial(work, compiled)
+        return Waiting(not_read, self.signed(actor), again, unread)
+
+    def submission(
+        self, release: Description, actor: str, **how: Unpack[How]
+    ) -> Waiting:
+        """Return who waits for a decision on a release.
+
+        Raises:
+            InputError: If the release is malformed.
+        """
+        own = self._kept(release)
+
+        def work(compiled: CompiledPolicy) -> Work:
+            return partial(self._bringing_in.answer, prepared(own, compiled, **how))
+
+        return self._waiting(work, actor)
+
+    def past(self, release: Description, actor: str) -> Waiting:
+        """Return who waits for a past release to be counted.
+
+        Raises:
+            InputError: If the release is malformed.
+        """
+        own = self._kept(release)
+
+        def work(compiled: CompiledPolicy) -> Work:
+            return partial(self._bringing_in.count, prepared_past(own, compiled))
+
+        return self._waiting(work, actor)
+
+    def _kept(self, release: Description) -> Description:
+        """Return a release that is read again should the policy be replaced.
+
+        By then the caller may have made another one of the same mapping.
+
+        Raises:
+            InputError: If it holds what is no data.
+        """
+        if not self._means_active:
+            return release
+        try:
+            return deepcopy(release)
+        except (Error, RecursionError, TypeError):
+            # Not all that can be read can be copied, and not all is data.
+            if isinstance(release, ReleaseDraft):
+                return release.to_node()
+            return from_python(release)
+
+    def _waiting(self, work: Callable[[CompiledPolicy], Work], actor: str) -> Waiting:
+        """Return who waits for work that depends on the policy."""
+        again = work if self._means_active else None
+        return Waiting(work(self.compiled()), self.signed(actor), again)

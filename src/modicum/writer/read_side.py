@@ -1,0 +1,121 @@
+"""Looking at a ledger beside its writer: no turn, and mostly no store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from modicum.api.local import Clock, Decision
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.submit import Submission
+from modicum.api.ports.storage import SnapshotStore
+from modicum.core.errors import Code, InputError
+from modicum.ledger import Standing
+from modicum.policy import CompiledPolicy
+from modicum.writer.log_tail import FollowingStore
+
+T = TypeVar("T")
+
+#: What is said of something that the ledger does not know, or not yet.
+_NOT_THERE = frozenset(
+    {
+        Code.RELEASE_UNKNOWN,
+        Code.PLAN_UNKNOWN,
+        Code.CONTRACT_UNKNOWN,
+        Code.DATA_SET_UNKNOWN,
+        Code.NOT_FOUND,
+    }
+)
+
+
+class Checker:
+    """Answers what may be asked of a ledger; any thread may ask.
+
+    It follows the log with a book of its own, when somebody asks.
+
+    Args:
+        store: What is followed.
+        clock: The time of day.
+        snapshots: Where snapshots for a fast start are kept.
+    """
+
+    def __init__(
+        self, store: FollowingStore, clock: Clock, snapshots: SnapshotStore
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._snapshots = snapshots
+        self._guard = threading.Lock()
+        self._view: LedgerView | None = None
+        self._digest = ""
+
+    def check(self, one: Submission, actor: str) -> Decision:
+        """Return what would be decided now.
+
+        Args:
+            one: The release, read and priced under the policy that decides.
+            actor: Who asks.
+
+        Raises:
+            ConflictError: If the id stands with other contents, or was given up.
+        """
+        with self._guard:
+            return self._following(one.compiled).check_prepared(one, actor=actor)
+
+    def standing(self, release: str, compiled: CompiledPolicy) -> Standing:
+        """Return where a release stands now.
+
+        Args:
+            release: The id.
+            compiled: The policy that decides.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+        """
+        return self.look(lambda view: view.standing(release), compiled)
+
+    def look(self, looking: Callable[[LedgerView], T], compiled: CompiledPolicy) -> T:
+        """Return what somebody finds who looks at the ledger.
+
+        Args:
+            looking: Looks; it keeps nothing of the view. Where it does not find what
+                it looks for, it looks once more, at the log as it is.
+            compiled: The policy that decides.
+        """
+        with self._guard:
+            view = self._following(compiled)
+            try:
+                return looking(view)
+            except InputError as mistake:
+                if mistake.code not in _NOT_THERE:
+                    raise
+            # It may have come in by another process a moment ago.
+            self._store.look_afresh()
+            return looking(view)
+
+    def must_exist(self) -> None:
+        """Refuse to go on if there is no ledger.
+
+        Raises:
+            UsageError: If there is none.
+        """
+        if not self._store.exists():
+            self.view(None).look()  # It says what is missing.
+
+    def view(self, compiled: CompiledPolicy | None) -> LedgerView:
+        """Return a view of its own, for one thread.
+
+        Args:
+            compiled: The policy; None for the ledger's active one.
+        """
+        return LedgerView(
+            self._store, self._clock, policy=compiled, snapshots=self._snapshots
+        )
+
+    def _following(self, compiled: CompiledPolicy) -> LedgerView:
+        """Return the view that all share; another policy makes it anew."""
+        digest = compiled.policy.digest
+        if self._view is None or self._digest != digest:
+            self._view, self._digest = self.view(compiled), digest
+        return self._view

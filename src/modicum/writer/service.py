@@ -1,0 +1,549 @@
+"""The decider: one ledger, served to many clients of one process at once.
+
+A release is read and priced in the thread of the client (see `clerk`), unless its like
+was priced before (see `familiar`). One thread, the writer, decides what waits in one
+turn of the ledger, and answers once that is durable (see `writer`). `check` is answered
+beside it, from memory (see `feed`).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import TypeVar, cast
+
+from modicum.api.local import Clock, Decision
+from modicum.api.local.balances import Entry
+from modicum.api.local.escrow.actions import EscrowOffice
+from modicum.api.local.escrow.execution import Tools
+from modicum.api.local.evaluation import Description
+from modicum.api.local.governance.governing import Governance
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.live_ledger import LiveLedger
+from modicum.api.local.plans.actions import Rounds
+from modicum.api.local.steps import giving_up, step
+from modicum.api.local.submit import RESERVATION_SECONDS, prepared
+from modicum.api.ports.storage import Store, Timed, Witness
+from modicum.core.errors import InputError, ModicumError
+from modicum.ledger import Record, Standing
+from modicum.ledger.log.events import ReleasePosted, ReleaseStarted, ReleaseVoided
+from modicum.ops.wiring import printable_actor
+from modicum.policy import CompiledPolicy
+from modicum.policy.model import ReservationBound
+from modicum.storage.read_only import StillStore
+from modicum.writer.actions import Governed
+from modicum.writer.desk import Desk
+from modicum.writer.idempotency import Once
+from modicum.writer.log_tail import Feed, FeedingStore, FollowingStore
+from modicum.writer.preparation import Clerk, How
+from modicum.writer.queue import Waiting
+from modicum.writer.read_log import ReadLog
+from modicum.writer.read_side import Checker
+
+T = TypeVar("T")
+
+#: So many requests are decided in one turn at most.
+BATCH_MAX = 256
+#: So many requests may wait.
+QUEUE_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a decider takes on.
+
+    Attributes:
+        batch: How many requests are decided in one turn at most.
+        queue: How many may wait; more are refused at once.
+    """
+
+    batch: int = BATCH_MAX
+    queue: int = QUEUE_MAX
+
+
+class Decider:
+    """One ledger, served to many clients at once; any thread may use it.
+
+    It must be closed, or used in a `with` block. A process that was forked from this
+    one cannot use it.
+
+    Args:
+        store: Where the log and its snapshots live; it is closed with the decider.
+        clock: The time of day.
+        policy: The policy that the clients mean; None for the ledger's active one,
+            whichever that is.
+        actor: Who asks, where a client does not say so.
+        limits: How much it takes on.
+        from_beginning: Whether what is decided goes by the log alone, from its first
+            entry, whatever a snapshot says.
+
+    Raises:
+        UsageError: If there is neither a policy nor a ledger with one.
+        VerificationError: If the log contradicts itself.
+        UnavailableError: If the log cannot be read now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        policy: CompiledPolicy | None = None,
+        actor: str = "unknown",
+        limits: Limits | None = None,
+        from_beginning: bool = False,
+    ) -> None:
+        limits = limits or Limits()
+        self._feed = feed = Feed()
+        self._store = store
+        self._clock = clock
+        actor = printable_actor(actor)
+        self._batch_max = min(limits.batch, limits.queue)
+        following = FollowingStore(store, feed)
+        self._checker = Checker(following, clock, store)
+        # What takes long to look at holds up no check: it has a book of its own.
+        self._onlooker = Checker(following, clock, store)
+        # Nor does what takes longest hold up who only looks something up.
+        self._scholar = Checker(following, clock, store)
+        ledger = LiveLedger(
+            FeedingStore(store, feed),
+            clock,
+            policy=policy,
+            actor=actor,
+            snapshots=Witness(store) if from_beginning else store,
+            snapshot_every=sys.maxsize,  # The writer says when.
+        )
+        ledger.read(deciding=True)
+        self._desk = Desk(ledger, policy, limits.batch, limits.queue)
+        self._clerk = Clerk(self._desk, store.name, clock, policy, actor)
+
+    # --- deciding ---
+
+    def check(
+        self,
+        release: Description,
+        *,
+        actor: str = "",
+        bound: ReservationBound | None = None,
+    ) -> Decision:
+        """Return what `submit` would answer now. Writes nothing, waits for no turn.
+
+        Args:
+            release: The release.
+            actor: Who asks; by default the decider's own.
+            bound: What one identity may hold reserved, besides what the policy says.
+
+        Raises:
+            InputError: If the release is malformed.
+            ConflictError: If the id stands with other contents, or was given up.
+        """
+        one = prepared(release, self._clerk.compiled(), bound=bound)
+        return self._checker.check(one, self._clerk.signed(actor))
+
+    def submit(
+        self,
+        release: Description,
+        *,
+        post: bool = False,
+        reserve_seconds: int = RESERVATION_SECONDS,
+        actor: str = "",
+        timeout: float | None = None,
+        once: Once | None = None,
+    ) -> Decision:
+        """Decide a release and, if it is allowed, reserve its loss.
+
+        On return it is durable. See `Workspace.submit`.
+
+        Args:
+            release: The release.
+            post: Also start and post it, for a release that is already out.
+            reserve_seconds: How long its reservation stands if it is not started.
+            actor: Who asks; by default the decider's own.
+            timeout: How many seconds to wait; None for as long as it takes. A
+                request that was not begun by then is dropped.
+            once: What makes it a request that is done once; it is `Replayed` if it was
+                done before. By default it may be done again.
+
+        Raises:
+            InputError: If the release is malformed, or the key of `once` was used for
+                another request; nothing is written.
+            ConflictError: If the id stands with other contents, or was given up.
+            StaleError: If the ledger's active policy is not the one given.
+            ApprovalError: If people must agree first; nothing is written.
+            UnavailableError: If too many wait, the ledger cannot be reached, or the
+                time is over; the same release may be submitted again.
+            Replayed: If it was done before under the key of `once`.
+        """
+        how = How(post=post, reserve_seconds=reserve_seconds, bound=None)
+        waiting = self._clerk.asked(release, actor, **how)
+        waiting.once = once
+        began = time.monotonic()
+        try:
+            return cast(Decision, self._desk.ask(waiting, timeout))
+        except InputError:
+            if waiting.unread is None:
+                raise
+        # Who wrote it reads it, too: a mistake is found where it was made.
+        waiting = self._clerk.submission(release, actor, **how)
+        waiting.once = once
+        if timeout is not None:
+            timeout = max(0.0, began + timeout - time.monotonic())
+        return cast(Decision, self._desk.ask(waiting, timeout))
+
+    def submit_soon(
+        self,
+        release: Description,
+        *,
+        post: bool = False,
+        reserve_seconds: int = RESERVATION_SECONDS,
+        actor: str = "",
+        once: Once | None = None,
+        bound: ReservationBound | None = None,
+    ) -> Future[Decision]:
+        """Return a promise of what `submit` returns or raises.
+
+        It can be cancelled until the writer begins. What is called back when it is
+        done is called by the writer, and holds everybody up: it may look, and stand
+        in line with `submit_soon`, but not wait for an answer.
+
+        Args:
+            release: The release.
+            post: As for `submit`.
+            reserve_seconds: As for `submit`.
+            actor: As for `submit`.
+            once: As for `submit`.
+            bound: What one identity may hold reserved, besides what the policy says.
+
+        Raises:
+            InputError: If the release is malformed; nothing is written.
+            UnavailableError: If too many wait.
+        """
+        waiting = self._clerk.submission(
+            release, actor, post=post, reserve_seconds=reserve_seconds, bound=bound
+        )
+        waiting.once = once
+        return self._desk.join(waiting)
+
+    def submit_batch(
+        self,
+        releases: Sequence[Description],
+        *,
+        post: bool = False,
+        reserve_seconds: int = RESERVATION_SECONDS,
+        actor: str = "",
+    ) -> list[Decision | ModicumError]:
+        """Decide releases in order; up to a batch of them are stored together.
+
+        Args:
+            releases: The releases.
+            post: As for `submit`, for all of them.
+            reserve_seconds: As for `submit`.
+            actor: As for `submit`.
+
+        Returns:
+            For each its decision, or the mistake that `submit` would raise.
+
+        Raises:
+            UnavailableError: If too many wait already; nothing was done. Once some
+                were decided, it is the answer to the others instead.
+        """
+
+        def waiting(one: Description) -> Waiting:
+            return self._clerk.submission(
+                one, actor, post=post, reserve_seconds=reserve_seconds, bound=None
+            )
+
+        answers: list[Decision | ModicumError] = []
+        for first in range(0, len(releases), self._batch_max):
+            some = releases[first : first + self._batch_max]
+            try:
+                answers += self._desk.ask_together(some, waiting)
+            except ModicumError as mistake:
+                if not answers:
+                    raise
+                return answers + [mistake] * (len(releases) - first)
+        return answers
+
+    def record_past(
+        self,
+        release: Description,
+        *,
+        actor: str = "",
+        timeout: float | None = None,
+        once: Once | None = None,
+    ) -> Decision:
+        """Count a release that happened before. See `Workspace.record_past`.
+
+        Args:
+            release: The release; what is not known is assumed to be the worst.
+            actor: As for `submit`.
+            timeout: As for `submit`.
+            once: As for `submit`.
+
+        Raises:
+            InputError: If the release is malformed; nothing is written.
+            ConflictError: If the id stands already with other contents.
+            StaleError: If the ledger's active policy is not the one given.
+            UnavailableError: As for `submit`.
+        """
+        waiting = self._clerk.past(release, actor)
+        waiting.once = once
+        return cast(Decision, self._desk.ask(waiting, timeout))
+
+    # --- the life of a release ---
+
+    def start(
+        self, release: str, *, actor: str = "", once: Once | None = None
+    ) -> Standing:
+        """Note that rows are about to be read. See `Workspace.start`.
+
+        Args:
+            release: The id.
+            actor: As for `submit`.
+            once: As for `submit`.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not reserved, or its reservation ran out.
+            UnavailableError: As for `submit`.
+        """
+        return self._step(ReleaseStarted(release), actor, once)
+
+    def post(
+        self, release: str, *, actor: str = "", once: Once | None = None
+    ) -> Standing:
+        """Note that a started release is out. See `Workspace.post`.
+
+        Args:
+            release: The id.
+            actor: As for `submit`.
+            once: As for `submit`.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not started.
+            UnavailableError: As for `submit`.
+        """
+        return self._step(ReleasePosted(release), actor, once)
+
+    def void(
+        self, release: str, *, reason: str, actor: str = "", once: Once | None = None
+    ) -> Standing:
+        """Give up a reservation that was not started. See `Workspace.void`.
+
+        Args:
+            release: The id.
+            reason: Why, for the record; 1 to 2000 characters.
+            actor: As for `submit`.
+            once: As for `submit`.
+
+        Raises:
+            InputError: If the ledger knows no such release, or no reason is given.
+            ConflictError: If it is not reserved any more.
+            UnavailableError: As for `submit`.
+        """
+        return self._step(giving_up(release, reason), actor, once)
+
+    # --- the ledger ---
+
+    def standing(self, release: str) -> Standing:
+        """Return where a release stands now. Writes nothing, waits for no turn.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+        """
+        return self._checker.standing(release, self._clerk.compiled())
+
+    def look(self, looking: Callable[[LedgerView], T]) -> T:
+        """Return what somebody finds who looks at the ledger. Writes nothing.
+
+        One looks at a time; neither the writer nor a check waits for it.
+
+        Args:
+            looking: Looks; it keeps nothing of the view, and takes no turn.
+        """
+        return self._onlooker.look(looking, self._clerk.compiled())
+
+    def study(self, looking: Callable[[LedgerView], T]) -> T:
+        """Return what somebody finds who studies the ledger. Writes nothing.
+
+        One studies at a time; neither the writer nor a check nor a look waits for it.
+        Its book is made when it is first asked.
+
+        Args:
+            looking: As for `look`; it may read the whole log, and try releases.
+        """
+        return self._scholar.look(looking, self._clerk.compiled())
+
+    def glance(self, looking: Callable[[LedgerView], T]) -> T:
+        """Return what somebody finds at a glance: it holds up checks for its time.
+
+        Args:
+            looking: As for `look`; it reads a record or two, and is quick.
+        """
+        return self._checker.look(looking, self._clerk.compiled())
+
+    def must_be_sound(self) -> None:
+        """Look at the log as it is now, and refuse one that cannot be decided on.
+
+        Raises:
+            VerificationError: If it contradicts itself, or what was read before.
+            UnavailableError: If it cannot be read now, or the clock jumped.
+        """
+        self._feed.forget_look()
+        self.glance(LedgerView.refuse_jump)
+        if isinstance(self._store, Timed):
+            self._store.refuse_skew()
+
+    def head(self) -> Record | None:
+        """Return the last entry that is known in this process; it is durable."""
+        return self._feed.last()
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the log was found to contradict itself, or what was read before."""
+        return self._feed.is_broken
+
+    def governed(self, looking: Callable[[Governance], T], *, quick: bool = False) -> T:
+        """Return what somebody finds who looks at approvals. Writes nothing.
+
+        Args:
+            looking: As for `look`.
+            quick: Whether it is found at a glance.
+        """
+        look = self.glance if quick else self.look
+        return look(lambda view: looking(self._office(view)))
+
+    def studied(self, looking: Callable[[Governance], T]) -> T:
+        """Return what somebody finds who studies what governs the ledger.
+
+        Args:
+            looking: As for `study`.
+        """
+        return self.study(lambda view: looking(self._office(view)))
+
+    def policy(self) -> CompiledPolicy:
+        """Return the policy that is decided by, as far as the writer has read."""
+        return self._clerk.compiled()
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for the writer."""
+        return self._desk.waiting
+
+    def governance(self, actor: str = "", *, once: Once | None = None) -> Governance:
+        """Return what somebody may do who governs the ledger; for one thread.
+
+        Args:
+            actor: Who; by default the decider's own.
+            once: As for `submit`, for the one verb that is used.
+        """
+        ledger = self._governed(actor, once)
+        return Governance(ledger, ledger.actor)
+
+    def rounds(self, actor: str = "", *, once: Once | None = None) -> Rounds:
+        """Return what somebody may do who plans rounds; for one thread.
+
+        Args:
+            actor: Who; by default the decider's own.
+            once: As for `submit`, for the one verb that is used.
+        """
+        ledger = self._governed(actor, once)
+        return Rounds(ledger, self._clock, ledger.actor)
+
+    def escrow(
+        self,
+        tools: Tools | None,
+        actor: str = "",
+        *,
+        once: Once | None = None,
+        among: Collection[str] | None = None,
+    ) -> EscrowOffice:
+        """Return what somebody may do in the escrow; for one thread.
+
+        Args:
+            tools: The vault, sandboxes and engines; None for none.
+            actor: Who; by default the decider's own.
+            once: As for `submit`, for one verb that takes one turn.
+            among: The data sets that they know of; None for all.
+        """
+        ledger = self._governed(actor, once)
+        return EscrowOffice(ledger, tools, self._clock, ledger.actor, among=among)
+
+    def log(self) -> StillStore:
+        """Return the log, to be read beside all others: nothing is written by it."""
+        return ReadLog(self._store)
+
+    def turn(
+        self,
+        work: Callable[[Entry], T],
+        *,
+        actor: str = "",
+        once: Once | None = None,
+    ) -> T:
+        """Return what some work in a turn returns; its events are durable.
+
+        Args:
+            work: Adds events; it decides nothing about releases.
+            actor: As for `submit`.
+            once: As for `submit`.
+
+        Raises:
+            UsageError: If there is no ledger.
+            UnavailableError: As for `submit`.
+            Replayed: As for `submit`.
+        """
+        self._desk.open_only()
+        self._checker.must_exist()
+        waiting = Waiting(work, self._clerk.signed(actor), once=once)
+        return cast(T, self._desk.ask(waiting, None))
+
+    # --- the end ---
+
+    def close(self, *, drain: bool = True) -> None:
+        """End the writer and close the store; again, it does nothing.
+
+        Args:
+            drain: Whether those who wait are still served; else they are told that
+                nothing was done.
+        """
+        if self._desk.is_ours:
+            self._desk.close(drain=drain)
+            self._store.close()
+
+    def __enter__(self) -> Decider:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- inside ---
+
+    def _office(self, view: LedgerView) -> Governance:
+        """Return the office of nobody, to look at what waits there."""
+        return Governance(Governed(self, view, ""), "unknown")
+
+    def _governed(self, actor: str, once: Once | None) -> Governed:
+        view = self._checker.view(None)
+        return Governed(self, view, self._clerk.signed(actor), once)
+
+    def _step(
+        self,
+        body: ReleaseStarted | ReleasePosted | ReleaseVoided,
+        actor: str,
+        once: Once | None,
+    ) -> Standing:
+        return self.turn(partial(step, body), actor=actor, once=once)
