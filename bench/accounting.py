@@ -31,7 +31,7 @@ from modicum.accounting import FILTERS
 from modicum.accounting.batch_format import Batch, Part, merged, total_of_parts
 from modicum.accounting.conversions.epsilon_delta import curve_epsilon
 from modicum.accounting.conversions.moments import renyi_epsilon, zcdp_epsilon
-from modicum.accounting.filters.any_order import OrderFilter
+from modicum.accounting.filters.coordinates import OrderFilter
 from modicum.accounting.grid import ORDERS, RHO, order_index
 from modicum.accounting.mechanism_registry import KINDS, complete_values
 from modicum.integrations.pld.batch import batch_epsilon

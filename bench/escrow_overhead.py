@@ -51,7 +51,7 @@ from modicum.api.local.escrow.actions import EscrowOffice
 from modicum.api.local.escrow.datasets import Declared, Owned
 from modicum.api.local.escrow.proposal import Heading
 from modicum.ops.escrow.equipment import EscrowPlace
-from modicum.ops.escrow.opening import open_escrow
+from modicum.ops.escrow.factory import open_escrow
 from modicum.ops.files.queries import load_query
 from modicum.vault.key_files import new_key_file
 from modicum.workloads.adult.people import adult_people

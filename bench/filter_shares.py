@@ -29,7 +29,7 @@ from modicum.accounting.amplification import poisson_gaussian
 from modicum.accounting.conversions.moments import renyi_cap, zcdp_cap
 from modicum.accounting.conversions.profiles import gaussian_mu2_cap
 from modicum.accounting.curves import Curve, composed
-from modicum.accounting.filters.shares import Shares
+from modicum.accounting.filters.budget import Shares
 from modicum.accounting.grid import COORDINATES, MU2, RHO, coordinate_name, order_index
 from modicum.accounting.grid import EPS as PURE
 

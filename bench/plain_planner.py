@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from modicum.planner.allocation.greedy import by_score
 from modicum.planner.allocation.knapsack import (
     EFFORT,
     ROUNDED,
     fill_best,
     fill_greedily,
 )
-from modicum.planner.allocation.scores import by_score
 
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.float64]

@@ -23,9 +23,9 @@ import numpy as np
 from plain_planner import Batch, PlainPlanner
 
 from modicum.accounting import filter_for
+from modicum.planner.allocation.greedy import by_score, efficiencies
 from modicum.planner.allocation.numba_kernel import NumbaEngine
 from modicum.planner.allocation.problem import Booleans, Problem
-from modicum.planner.allocation.scores import by_score, efficiencies
 from modicum.planner.simulation.setting import Setting, prices
 from modicum.planner.simulation.worlds import RingWorld
 from modicum.workloads.cohere import Recipe, cohere

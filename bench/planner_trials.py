@@ -18,8 +18,7 @@ from pathlib import Path
 from unittest import mock
 
 from modicum.accounting.filters import budget
-from modicum.accounting.filters.budget import FILTERS
-from modicum.accounting.filters.shares import Shares
+from modicum.accounting.filters.budget import FILTERS, Shares
 from modicum.cli.progress import counting
 from modicum.planner.allocation.engine import EngineOf, numba_engine
 from modicum.planner.allocation.numpy_kernel import NumpyEngine

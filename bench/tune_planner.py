@@ -24,8 +24,7 @@ from planner_trials import (
 )
 
 from modicum.accounting.conversions.moments import renyi_cap, zcdp_cap
-from modicum.accounting.filters.budget import FILTERS
-from modicum.accounting.filters.shares import Shares
+from modicum.accounting.filters.budget import FILTERS, Shares
 from modicum.accounting.filters.unlock_schedule import AtOnce, Schedule, Unlocking
 from modicum.accounting.grid import EPS, INFINITE, ORDERS, RHO, order_index
 from modicum.core.rationals import LOSS_UNIT

@@ -1,7 +1,7 @@
 """Write the three scenarios of DPolicy's evaluation as policies: examples/dpolicy.
 
 Their budgets are those of the paper for a total of 20 at delta 1e-7. Which attributes
-belong to which categories of S2 is drawn by `modicum.workloads.dpolicy_schema`, which
+belong to which categories of S2 is drawn by `modicum.workloads.dpolicy`, which
 requests of that scenario are made from, too. Run without arguments; a test says whether
 the files are current.
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from modicum.policy.document.canonical_form import reformatted
-from modicum.workloads.dpolicy_schema import CATEGORIES, all_memberships, risk_of
+from modicum.workloads.dpolicy import CATEGORIES, all_memberships, risk_of
 
 FOLDER = Path(__file__).parents[1] / "examples" / "dpolicy"
 

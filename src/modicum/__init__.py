@@ -33,16 +33,14 @@ if TYPE_CHECKING:
     from modicum.escrow.programs import Table
     from modicum.integrations.dp_events import from_dp_event
     from modicum.ledger.log.contracts import Version
-    from modicum.ops.escrow.epsilon_choice import contract_risk, query_risk
+    from modicum.ops.command import reservation
+    from modicum.ops.escrow.epsilon_choice import contract_risk, own_risk, query_risk
     from modicum.ops.escrow.equipment import EscrowPlace
-    from modicum.ops.escrow.factory import begin_vault
-    from modicum.ops.escrow.opening import open_escrow
-    from modicum.ops.escrow.own_risk import own_risk
+    from modicum.ops.escrow.factory import begin_vault, open_escrow
     from modicum.ops.escrow.synthetic_answers import made_up_answers
     from modicum.ops.files import requests
     from modicum.ops.files.documents import load_policy, load_release
     from modicum.ops.files.queries import load_query, sql_query
-    from modicum.ops.joining import reservation
     from modicum.ops.wiring import open_workspace as open  # noqa: A004
     from modicum.release import ReleaseDraft as Release
     from modicum.release import (
@@ -81,8 +79,8 @@ _PUBLIC = {
     "count": ("modicum.risk.measurement", "count"),
     "grid": ("modicum.risk.candidates", "grid"),
     "from_dp_event": ("modicum.integrations.dp_events", "from_dp_event"),
-    "reservation": ("modicum.ops.joining", "reservation"),
-    "open_escrow": ("modicum.ops.escrow.opening", "open_escrow"),
+    "reservation": ("modicum.ops.command", "reservation"),
+    "open_escrow": ("modicum.ops.escrow.factory", "open_escrow"),
     "EscrowPlace": ("modicum.ops.escrow.equipment", "EscrowPlace"),
     "begin_vault": ("modicum.ops.escrow.factory", "begin_vault"),
     "tasks": ("modicum.escrow.tasks", ""),
@@ -96,7 +94,7 @@ _PUBLIC = {
     "inspected": ("modicum.escrow.inspection", "inspected"),
     "Table": ("modicum.escrow.programs", "Table"),
     "try_out": ("modicum.sandbox.trial", "try_out"),
-    "own_risk": ("modicum.ops.escrow.own_risk", "own_risk"),
+    "own_risk": ("modicum.ops.escrow.epsilon_choice", "own_risk"),
     "Heading": ("modicum.api.local.escrow.proposal", "Heading"),
     "Declared": ("modicum.api.local.escrow.datasets", "Declared"),
     "Owned": ("modicum.api.local.escrow.datasets", "Owned"),

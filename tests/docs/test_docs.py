@@ -47,7 +47,7 @@ from typer.testing import CliRunner
 
 import modicum
 from modicum.accounting import COORDINATES, FILTERS, ORDERS
-from modicum.accounting.filters.shares import Shares
+from modicum.accounting.filters.budget import Shares
 from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 from modicum.core.errors import Code

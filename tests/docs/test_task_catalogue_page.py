@@ -11,7 +11,7 @@ from modicum.escrow import tasks
 from modicum.escrow.catalog import CURRENT
 from modicum.escrow.evaluations import LOOKS
 from modicum.escrow.inspection import WHY
-from modicum.escrow.models import MODELS
+from modicum.escrow.tasks import MODELS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "task-catalogue.md"
 TEXT = PAGE.read_text(encoding="utf-8")

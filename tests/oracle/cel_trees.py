@@ -12,7 +12,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import LarkError
 
 from modicum.core.errors import Code
-from modicum.policy.cel.literals import NotInSubsetError, text_value, whole_value
+from modicum.policy.cel.parser import NotInSubsetError, text_value, whole_value
 from modicum.policy.cel.tree import (
     Call,
     Choice,

@@ -17,7 +17,7 @@ from modicum.accounting.neighborhoods.entries import (
     UserPer,
 )
 from modicum.accounting.neighborhoods.regions import CategoryAxis, NumericAxis, Region
-from modicum.accounting.neighborhoods.targets import (
+from modicum.accounting.neighborhoods.target import (
     AddRemove,
     Attributes,
     Group,

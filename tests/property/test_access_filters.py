@@ -11,7 +11,7 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modicum.api.local.access.access_document import rows_to_plain
+from modicum.api.local.access.grants import rows_to_plain
 from modicum.api.local.access.row_filters import Columns, row_filter
 from modicum.api.local.access.sql import sql_predicate
 from modicum.core.canonical import decode, encode

@@ -27,7 +27,7 @@ from modicum.accounting.grid import RHO
 from modicum.ledger import Balances, RuleLoss, decide
 from modicum.ledger.cells import segments
 from modicum.ledger.decision.balances import Brought
-from modicum.ledger.decision.locked import Locked
+from modicum.ledger.decision.unlocked_shares import Locked
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.ledger.state.rounds import Planning

@@ -9,7 +9,7 @@ from typing import Any
 from budget import counted, examples, seed
 from samples.small import POLICY, compiled
 
-from modicum.api.local.policies.tested_groups import UserGroups, planning_of
+from modicum.api.local.policies.test_format import UserGroups, planning_of
 from modicum.core.document import from_python
 from modicum.ledger import Balances, RecordedRelease, decide, record_release
 from modicum.ledger.decision.balances import brought

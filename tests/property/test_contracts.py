@@ -23,8 +23,7 @@ from modicum.ledger.log.event_codec import to_plain
 from modicum.ledger.log.events import Body, Event
 from modicum.ledger.replay.snapshot import _state
 from modicum.ledger.state import state as state_module
-from modicum.ledger.state.escrow import EscrowBody
-from modicum.ledger.state.escrow_form import escrow_to_plain
+from modicum.ledger.state.escrow import EscrowBody, escrow_to_plain
 
 STEPS = 150
 

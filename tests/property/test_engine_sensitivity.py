@@ -24,13 +24,13 @@ from samples.spark import spark_or_skip
 from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.engines.spark_engine import SparkEngine
 from modicum.query import tables
+from modicum.query.aggregates import nodes_of
 from modicum.query.compiler import norms_of
 from modicum.query.contribution_bounds import UNBOUNDED, moves
 from modicum.query.groups import Grouping, shape_of
 from modicum.query.model import ColumnRef, Key, Query
 from modicum.query.sensitivity import Norms
 from modicum.query.statistics import Cap, Exact, ExactPlan, Secrets, Statistic
-from modicum.query.tree import nodes_of
 from modicum.release.parts import Part
 from modicum.release.periods import overlaps
 from modicum.release.units import Unit, kinds

@@ -28,7 +28,7 @@ from modicum.accounting import (
 )
 from modicum.accounting.budgets import RenyiBudget
 from modicum.accounting.filters.advanced_composition import WhitehouseFilter
-from modicum.accounting.filters.budget import Filter, figure, limit
+from modicum.accounting.filters.budget import Filter, Shares, figure, limit
 from modicum.accounting.filters.prototype import (
     PUBLISHED_ORDERS,
     is_proven,
@@ -37,7 +37,6 @@ from modicum.accounting.filters.prototype import (
     mironov_epsilon,
     wasted_share,
 )
-from modicum.accounting.filters.shares import Shares
 from modicum.accounting.grid import DELTA, EPS, MU2, RHO, order_index
 from modicum.core.errors import InputError
 

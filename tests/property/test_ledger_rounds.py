@@ -29,11 +29,11 @@ from modicum.planner.allocation.engine import EngineOf
 from modicum.planner.allocation.numba_kernel import NumbaEngine
 from modicum.planner.allocation.numpy_kernel import NumpyEngine
 from modicum.planner.allocation.optimum import BestEachRound
-from modicum.planner.ledger_round.beforehand import Reason
 from modicum.planner.ledger_round.cancellation import Means
 from modicum.planner.ledger_round.coordinates import open_engine
 from modicum.planner.ledger_round.denial_reasons import obstacles
 from modicum.planner.ledger_round.plan import ON_LEDGER, Planned, plan_round
+from modicum.planner.ledger_round.presolve import Reason
 from modicum.planner.ledger_round.problem import RoundProblem, problem_of
 from modicum.planner.verification import verify
 from modicum.policy import CompiledPolicy

@@ -42,7 +42,7 @@ from modicum.accounting.neighborhoods.regions import (
     Region,
     Span,
 )
-from modicum.accounting.neighborhoods.targets import (
+from modicum.accounting.neighborhoods.target import (
     AddRemove,
     Attributes,
     Group,

@@ -24,10 +24,10 @@ from samples.planned import (
 )
 
 from modicum.planner.allocation.engine import EngineOf
+from modicum.planner.allocation.greedy import by_score, efficiencies
 from modicum.planner.allocation.numba_kernel import NumbaEngine
 from modicum.planner.allocation.numpy_kernel import NumpyEngine
 from modicum.planner.allocation.problem import Problem
-from modicum.planner.allocation.scores import by_score, efficiencies
 from modicum.planner.verification import verify
 
 pytestmark = pytest.mark.soak

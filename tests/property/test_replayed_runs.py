@@ -18,10 +18,9 @@ from oracle.replaying import DenseReplay
 
 from modicum.accounting.grid import order_index
 from modicum.planner import AtOnce, Unlocking
-from modicum.planner.allocation.contests import Contests
 from modicum.planner.allocation.engine import Engine
 from modicum.planner.allocation.numba_kernel import NumbaEngine
-from modicum.planner.allocation.problem import Booleans, Integers, Problem
+from modicum.planner.allocation.problem import Booleans, Contests, Integers, Problem
 from modicum.planner.simulation.setting import Setting
 from modicum.planner.simulation.simulation import Run, simulate
 from modicum.planner.verification import verify

@@ -24,15 +24,14 @@ from samples.influences import (
     people,
 )
 
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Claim
 from modicum.risk.noise import LaplaceNoise, Noise
 from modicum.risk.profile import Profile
 from modicum.risk.ratios import ratio_reaches
 from modicum.risk.selection.find_release import find_and_release
-from modicum.risk.selection.own_distances import own_distances
 from modicum.risk.selection.private_selection import people_exposed, private_selection
 from modicum.risk.selection.sparse_vector import PrivateSearch
-from modicum.risk.selection.spread import STEPS, Spread, sum_of_squares
+from modicum.risk.selection.spread import STEPS, Spread, own_distances, sum_of_squares
 
 PERSON = st.lists(MOVES, max_size=3)
 DRAWS = st.lists(st.integers(-6, 6), min_size=8, max_size=8)

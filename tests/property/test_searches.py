@@ -12,8 +12,8 @@ from budget import examples, seed
 from modicum.accounting.neighborhoods import line_sweep
 from modicum.accounting.neighborhoods.cells import Cell
 from modicum.accounting.neighborhoods.line_sweep import Line, Pair, deepest, worst_pair
-from modicum.accounting.neighborhoods.pairs import membership, worst_pair_of_cells
-from modicum.accounting.neighborhoods.places import merged
+from modicum.accounting.neighborhoods.records import membership, worst_pair_of_cells
+from modicum.accounting.neighborhoods.regions import merged
 from modicum.accounting.neighborhoods.user_days import Demand, costliest_days
 
 pytestmark = pytest.mark.soak

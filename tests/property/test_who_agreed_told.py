@@ -21,7 +21,7 @@ from modicum.api.local.dry_run import TrialStore
 from modicum.core.errors import ModicumError
 from modicum.ledger import audit
 from modicum.policy import CompiledPolicy
-from modicum.reports.matter_forms import matter_to_dict, word_to_dict
+from modicum.reports.approval_cases import matter_to_dict, word_to_dict
 from modicum.reports.timeline import Story
 from modicum.system.clock import FixedClock
 

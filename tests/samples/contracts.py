@@ -19,27 +19,25 @@ from modicum.ledger.log.contracts import (
     Terms,
     Version,
 )
-from modicum.ledger.log.escrow_events import (
+from modicum.ledger.log.events import (
+    ApprovalGiven,
+    Body,
     ContractProposed,
     ContractWithdrawn,
     DataRegistered,
     DataShredded,
+    DisclosureRecorded,
     FlowBegun,
     FlowFailed,
     FlowReleased,
     FlowWithheld,
-)
-from modicum.ledger.log.events import (
-    ApprovalGiven,
-    Body,
-    DisclosureRecorded,
     PolicyActivated,
     ReleasePosted,
     ReleaseReserved,
     ReleaseStarted,
 )
 from modicum.ledger.log.recorded_release import RecordedRelease
-from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.consent import Agreement
 from modicum.ledger.state.datasets import DataVersion
 from modicum.ledger.state.escrow import Escrow
 from modicum.ledger.state.flow import Flow, disclosed, disclosure_of

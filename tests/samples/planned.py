@@ -13,11 +13,10 @@ from oracle.planning import Ask, Block, Element, Life, Pair, Vector, World
 from modicum.accounting.grid import INFINITE
 from modicum.planner import Unlocking
 from modicum.planner.allocation import greedy
-from modicum.planner.allocation.contests import Contests
 from modicum.planner.allocation.engine import Engine, EngineOf
 from modicum.planner.allocation.numba_kernel import NumbaEngine
 from modicum.planner.allocation.numpy_kernel import NumpyEngine
-from modicum.planner.allocation.problem import Booleans, Integers, Problem
+from modicum.planner.allocation.problem import Booleans, Contests, Integers, Problem
 from modicum.planner.rounds.ring import Ranges, RingHistory, ring_problem, spent_on
 
 ENGINES: tuple[Callable[[Problem], Engine], ...] = (NumpyEngine, NumbaEngine)

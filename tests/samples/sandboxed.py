@@ -22,8 +22,7 @@ from modicum.core.errors import UnavailableError
 from modicum.escrow.programs import Program, Range
 from modicum.sandbox.bubblewrap import Bubblewrap
 from modicum.sandbox.fixed_time import Run, told_at_the_end
-from modicum.sandbox.places import Places
-from modicum.sandbox.stays import staying
+from modicum.sandbox.slots import Places, staying
 from samples.escapes import Attempt
 
 PROJECT = Path(__file__).parents[2]

@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from modicum.cli.main import app
-from modicum.cli.plan_progress import rounds_drawn
-from modicum.cli.plan_simulation_json import bounds_of
+from modicum.cli.plan_simulation_text import bounds_of
+from modicum.cli.progress import rounds_drawn
 from modicum.ops import simulation as shell
 from modicum.ops.files.workloads import write_workload
 from modicum.planner.allocation.numba_kernel import NumbaEngine

@@ -137,7 +137,7 @@ def test_a_head_may_be_noted_as_it_is_printed() -> None:
 
 
 def test_digits_that_begin_two_hashes_are_no_head() -> None:
-    from modicum.cli.noted_head import whole_head
+    from modicum.cli.verification import whole_head
 
     first, second = "a" * 12 + "0" * 52, "a" * 12 + "1" * 52
     with pytest.raises(Exception, match="more digits"):

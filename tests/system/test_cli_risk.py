@@ -17,7 +17,7 @@ import modicum.risk
 from modicum.api.local.evaluation import price_release
 from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
-from modicum.cli.risk_words import in_options
+from modicum.cli.risk_options import in_options
 from modicum.core.errors import Code, Problem, UnavailableError, UsageError
 from modicum.engines.duckdb_engine import DuckdbEngine
 from modicum.ledger.log.recorded_release import RecordedRelease

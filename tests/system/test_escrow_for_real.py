@@ -22,8 +22,8 @@ from modicum.engines.sources import CsvFile
 from modicum.escrow import tasks
 from modicum.ledger.log.contracts import Version
 from modicum.ops.escrow.equipment import EscrowPlace
-from modicum.ops.escrow.opening import open_escrow
-from modicum.sandbox.texts import installed
+from modicum.ops.escrow.factory import open_escrow
+from modicum.sandbox.catalog import installed
 from modicum.vault.key_files import new_key_file
 
 PUBLIC = {"columns": ["town", "people"], "rows": [["north", 100], ["south", 100]]}

@@ -14,7 +14,7 @@ from samples.sandboxed import required, users
 
 from modicum.api.local.escrow.datasets import Declared
 from modicum.ops.escrow.equipment import EscrowPlace, sandbox_of
-from modicum.ops.escrow.opening import open_escrow
+from modicum.ops.escrow.factory import open_escrow
 from modicum.vault.key_files import new_key_file
 
 #: Whoever else counts to 300 does not begin here.
@@ -37,7 +37,7 @@ from pathlib import Path
 from wasmtime import wat2wasm
 from modicum.escrow.programs import Program, Range
 from modicum.ops.escrow.equipment import EscrowPlace
-from modicum.ops.escrow.opening import open_escrow
+from modicum.ops.escrow.factory import open_escrow
 from modicum.api.local.escrow.proposal import Heading
 from modicum.api.ports.escrow import Limits
 

@@ -206,7 +206,7 @@ with use:
 JOINED = """
 import modicum as mo
 import opendp.prelude as dp
-from modicum.ops.joining import reservation
+from modicum.ops.command import reservation
 
 dp.enable_features("contrib")
 counts = dp.m.make_laplace(
@@ -321,7 +321,7 @@ def test_a_mechanism_that_cannot_be_noted_does_not_run(folder: Path) -> None:
 
 
 def test_a_script_that_runs_under_none_is_told(folder: Path) -> None:
-    joining = "from modicum.ops.joining import reservation; reservation()"
+    joining = "from modicum.ops.command import reservation; reservation()"
     found = done(sys.executable, "-c", joining)
     assert found.returncode == 1
     assert "runs under no reservation" in found.stderr

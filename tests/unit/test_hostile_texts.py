@@ -79,7 +79,7 @@ except (ModicumError, CelError):
 def test_types_of_columns_are_found_in_time() -> None:
     """A struct in a Parquet file may have any names."""
     script = """
-from modicum.risk.measurement.binding import ENUM
+from modicum.risk.measurement.query_checks import ENUM
 print(ENUM.sub("VARCHAR", 'STRUCT("ENUM(' + "'" * 5_001 + '" INTEGER)')[:6])
 print(ENUM.sub("VARCHAR", "ENUM('a', 'it''s', '')[], ENUM('b')"))
 """

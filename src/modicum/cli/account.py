@@ -8,22 +8,316 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli import account_options as words
-from modicum.cli.account_compose import compose
-from modicum.cli.account_composition import batch
-from modicum.cli.account_mechanisms import mechanism, subsample
+from modicum.cli.account_composition import batch, compose
 from modicum.cli.options import Json
 from modicum.cli.output import print_json, print_table, reporting
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from modicum.accounting.conversions.guarantees import Guarantee, Target, Wanted
+    from modicum.accounting.conversions.moments import Epsilon
     from modicum.accounting.conversions.registry import Converted
+    from modicum.accounting.curves import Curve
+    from modicum.accounting.mechanism_registry import Kind, Values
+
+if TYPE_CHECKING:
+    Amounts = dict[str, Fraction | Decimal]
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="The kind, and its parameters.", metavar="KIND [NAME=NUMBER]..."
+    ),
+]
+Delta = Annotated[
+    str | None,
+    typer.Option("--delta", help="Show epsilon at this delta.", metavar="NUMBER"),
+]
+
+
+# --- mechanism ------------------------------------------------------------------
+
+
+def mechanism(
+    given: Words = None,
+    delta: Delta = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            help="Find the parameter that is not given, or is written NAME=?, for this"
+            " target: eps=E; eps=E,delta=D; rho=R; mu=M; rdp=ORDER:R.",
+            metavar="TARGET",
+        ),
+    ] = None,
+    times: Annotated[
+        int, typer.Option(min=1, help="How often it runs, fixed in advance.")
+    ] = 1,
+    show_all: Annotated[
+        bool, typer.Option("--list", help="Show the kinds and their parameters.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a mechanism costs, in every measure; or the noise for a target."""
+    from modicum.accounting.budgets import ApproxBudget
+    from modicum.accounting.curves import composed
+    from modicum.accounting.mechanism_registry import (
+        calibrated,
+        complete_values,
+        curve_of_kind,
+    )
+
+    with reporting(as_json=as_json):
+        if show_all:
+            _print_kinds(as_json=as_json)
+            return
+        asked, given = _asked(given)
+        kind, values = _mechanism(given)
+        found = None
+        if target is not None:
+            budget = words.budget(target)
+            name, value = calibrated(kind, values, budget, runs=times, find=asked)
+            found, values = name, {**values, name: value}
+            if delta is None and isinstance(budget, ApproxBudget):
+                delta = _exact(budget.delta)
+        elif asked:
+            raise typer.BadParameter(f"`{asked}=?` needs a target: give --for")
+        curve = composed([(curve_of_kind(kind, values), times)])
+        known = complete_values(kind, values)
+        if as_json:
+            print_json(
+                {
+                    "kind": kind.name,
+                    "parameters": _to_dict(known),
+                    "times": times,
+                    "relation": kind.relation,
+                    "calibrated": found and {"parameter": found, "target": target},
+                    "curve": _curve_to_dict(curve),
+                    "approx_dp": _approx_to_dict(curve, delta),
+                }
+            )
+            return
+        _print_head(kind, known, times)
+        if found:
+            print(f"  {found}={_exact(known[found])} meets {target}")
+        _print_curves({"AT MOST": curve})
+        _print_epsilon("", curve, delta)
+
+
+def _asked(given: list[str] | None) -> tuple[str, list[str]]:
+    """Return the parameter that is to be found, written NAME=?, and the other words."""
+    asked = [word for word in given or () if word.endswith("=?")]
+    if len(asked) > 1:
+        raise typer.BadParameter("only one parameter can be found: one `=?`")
+    others = [word for word in given or () if word not in asked]
+    return (asked[0].removesuffix("=?") if asked else ""), others
+
+
+def _mechanism(given: list[str] | None) -> tuple[Kind, Values]:
+    from modicum.accounting.mechanism_registry import kind_named
+
+    if not given:
+        raise typer.BadParameter("name a kind of mechanism, or give --list")
+    return kind_named(given[0]), words.settings(given[1:])
+
+
+def _print_head(kind: Kind, known: Values, times: int) -> None:
+    settings = " ".join(f"{name}={_exact(value)}" for name, value in known.items())
+    often = f", {times} times" if times > 1 else ""
+    print(f"{kind.name} {settings}{often}")
+    print(f"  neighboring relation: {kind.relation}")
+
+
+def _exact(value: Fraction) -> str:
+    from modicum.core.rationals import number_text
+
+    return number_text(value)
+
+
+# --- subsample ------------------------------------------------------------------
+
+
+def subsample(
+    given: Words = None,
+    rate: Annotated[
+        str, typer.Option("--rate", help="The sampling rate.", metavar="NUMBER")
+    ] = "1",
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help="poisson (for add-remove) or without-replacement (for substitute).",
+        ),
+    ] = "poisson",
+    steps: Annotated[
+        int, typer.Option("--steps", min=1, help="How many runs, on fresh samples.")
+    ] = 1,
+    delta: Delta = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a mechanism costs on secret samples, beside what it costs on all."""
+    from modicum.accounting.curves import composed
+    from modicum.accounting.mechanism_registry import complete_values, curve_of_kind
+    from modicum.accounting.sampled_mechanisms import SAMPLINGS, sampled_curve
+
+    with reporting(as_json=as_json):
+        kind, values = _mechanism(given)
+        share = words.number(rate, "--rate")
+        sampled = composed([(sampled_curve(kind, values, share, method), steps)])
+        whole = composed([(curve_of_kind(kind, values), steps)])
+        known = complete_values(kind, values)
+        if as_json:
+            print_json(
+                {
+                    "kind": kind.name,
+                    "parameters": _to_dict(known),
+                    "steps": steps,
+                    "rate": words.json_amount(share),
+                    "method": method,
+                    "relation": SAMPLINGS[method],
+                    "whole": _side_to_dict(whole, delta),
+                    "sampled": _side_to_dict(sampled, delta),
+                }
+            )
+            return
+        _print_head(kind, known, steps)
+        print(f"  {method} samples of rate {_exact(share)}, under {SAMPLINGS[method]}:")
+        print("  secret, and drawn afresh for each run")
+        _print_curves({"ALL AT MOST": whole, "SAMPLED AT MOST": sampled})
+        _print_epsilon("all: ", whole, delta)
+        _print_epsilon("sampled: ", sampled, delta)
+
+
+def _side_to_dict(curve: Curve, delta: str | None) -> dict[str, object]:
+    return {
+        "curve": _curve_to_dict(curve),
+        "approx_dp": _approx_to_dict(curve, delta),
+    }
+
+
+# --- curves ---------------------------------------------------------------------
+
+
+def _amounts(curve: Curve) -> Amounts:
+    """Return every measure of a curve in the ledger's units, by its name."""
+    from modicum.accounting.amounts import INFINITY
+    from modicum.accounting.decimals import precise, significant, to_decimal
+    from modicum.accounting.grid import DELTA, INFINITE, MU2, coordinate_name
+    from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
+
+    amounts: Amounts = {}
+    for index, units in enumerate(curve.loss().coordinates):
+        unit = DELTA_UNIT if index == DELTA else LOSS_UNIT
+        infinite = units >= INFINITE and index != DELTA
+        amount = INFINITY if infinite else Fraction(units, unit)
+        if index != MU2:
+            amounts[coordinate_name(index)] = amount
+        elif isinstance(amount, Fraction):
+            root = precise(lambda square: to_decimal(square).sqrt())(amount)
+            amounts["mu"] = precise(significant)(root, 20, up=True)
+        else:
+            amounts["mu"] = amount
+    return amounts
+
+
+def _curve_to_dict(curve: Curve) -> dict[str, object]:
+    amounts = {name: words.json_amount(a) for name, a in _amounts(curve).items()}
+    orders = {
+        name.removeprefix("rdp(").removesuffix(")"): amount
+        for name, amount in amounts.items()
+        if name.startswith("rdp(")
+    }
+    fixed = {name: amounts[name] for name in ("eps", "rho", "mu", "delta")}
+    return {**fixed, "rdp": orders}
+
+
+def _print_curves(curves: dict[str, Curve]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("MEASURE", no_wrap=True)
+    for title in curves:
+        table.add_column(title, justify="right", no_wrap=True)
+    columns = [_amounts(curve) for curve in curves.values()]
+    for name in columns[0]:
+        table.add_row(name, *(words.shown(column[name]) for column in columns))
+    print_table(table)
+
+
+def _epsilon(curve: Curve, delta: str) -> Epsilon:
+    from modicum.accounting.conversions.epsilon_delta import curve_epsilon
+
+    return curve_epsilon(curve, words.number(delta, "--delta"))
+
+
+def _approx_to_dict(curve: Curve, delta: str | None) -> dict[str, object] | None:
+    if delta is None:
+        return None
+    found = _epsilon(curve, delta)
+    return {
+        "epsilon": words.json_amount(words.from_units(found.units)),
+        "delta": words.json_amount(words.number(delta, "--delta")),
+        "method": found.method,
+    }
+
+
+def _print_epsilon(label: str, curve: Curve, delta: str | None) -> None:
+    if delta is None:
+        return
+    found = _epsilon(curve, delta)
+    amount = words.shown(words.from_units(found.units))
+    print(f"{label}epsilon <= {amount} at delta {delta}, by {found.method}")
+
+
+def _to_dict(values: Values) -> dict[str, object]:
+    return {name: words.json_amount(value) for name, value in values.items()}
+
+
+# --- the list of kinds ----------------------------------------------------------
+
+
+def _print_kinds(*, as_json: bool) -> None:
+    from modicum.accounting.mechanism_registry import KINDS
+
+    if as_json:
+        print_json({"kinds": [_kind_to_dict(kind) for kind in KINDS.values()]})
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("KIND", "PARAMETER", "DEFAULT", "MEANING"):
+        table.add_column(title, overflow="fold", no_wrap=title != "MEANING")
+    for kind in KINDS.values():
+        name = kind.name
+        for p in kind.parameters:
+            default = "" if p.default is None else _exact(p.default)
+            table.add_row(name, p.name, default, p.meaning)
+            name = ""
+    print_table(table)
+
+
+def _kind_to_dict(kind: Kind) -> dict[str, object]:
+    return {
+        "kind": kind.name,
+        "relation": kind.relation,
+        "parameters": [
+            {
+                "parameter": p.name,
+                "meaning": p.meaning,
+                "default": None if p.default is None else words.json_amount(p.default),
+            }
+            for p in kind.parameters
+        ],
+    }
+
 
 app = typer.Typer(
     help="Convert guarantees, price mechanisms, find the noise for a target.",
     no_args_is_help=True,
 )
 
-Delta = Annotated[
+GuaranteeDelta = Annotated[
     str | None, typer.Option("--delta", help="The delta of epsilon.", metavar="NUMBER")
 ]
 Runs = Annotated[
@@ -47,7 +341,7 @@ def convert(
     to: Annotated[
         str, typer.Option("--to", help="eps, delta, rho, mu or rdp.", metavar="MEASURE")
     ] = "eps",
-    delta: Delta = None,
+    delta: GuaranteeDelta = None,
     eps: Annotated[
         str | None,
         typer.Option("--eps", help="The epsilon of delta.", metavar="NUMBER"),

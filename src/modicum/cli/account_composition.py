@@ -1,4 +1,4 @@
-"""`modicum account batch`: what a batch costs whose parameters are all fixed."""
+"""`modicum account compose` and `batch`: what many releases reveal together."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from modicum.cli.options import Json
 from modicum.cli.output import console, note, print_json, print_table, reporting
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from modicum.accounting.amounts import Amount
     from modicum.accounting.batch_format import Batch, Part
-    from modicum.accounting.losses import Total
+    from modicum.accounting.losses import Loss, Total
+    from modicum.accounting.neighborhoods.entries import Entry
+    from modicum.accounting.neighborhoods.joint_loss import Engine, Joint
+    from modicum.accounting.neighborhoods.question_format import Question
 
 #: The filter whose figure is shown.
 FILTER = "combined-v2"
@@ -249,4 +253,234 @@ def _to_dict(read: Batch, delta: Fraction, figures: list[Figure]) -> dict[str, o
             for one in figures
         ],
         "notes": list(_relations(read)),
+    }
+
+
+def compose(
+    file: Annotated[
+        Path, typer.Argument(help="Axes, entries and a target.", metavar="FILE")
+    ],
+    delta: Annotated[
+        str | None,
+        typer.Option("--delta", help="Convert to epsilon here.", metavar="NUMBER"),
+    ] = None,
+    charges: Annotated[
+        bool, typer.Option("--charges", help="Show every entry that is charged.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what many releases reveal together, under any neighboring relation.
+
+    Prints the joint loss in each measure with the move that attains it: the change
+    between two neighbors for which the releases, together, tell most.
+    """
+    from modicum.accounting.neighborhoods.joint_loss import Engine
+    from modicum.accounting.neighborhoods.question_format import read_question
+    from modicum.ops.files.documents import load_release
+
+    with reporting(as_json=as_json):
+        question = read_question(load_release(file))
+        at = words.number(delta, "--delta") if delta is not None else question.delta
+        if at is not None and not 0 < at < 1:
+            raise typer.BadParameter("--delta: it must lie strictly between 0 and 1")
+        engine = Engine(question.entries, question.axes, question.target)
+        answers = _answers(engine, at)
+        if as_json:
+            print_json(_composed_to_dict(question, answers, at))
+        else:
+            _print_composed(question, answers, at, every_charge=charges)
+
+
+def _answers(engine: Engine, delta: Fraction | None) -> dict[str, Joint]:
+    """Return the joint loss in each measure, slow ones with a note meanwhile."""
+    from modicum.accounting.grid import DELTA, EPS, MU2, RHO
+
+    found = {}
+    with console(stderr=True).status("looking for the worst move") as status:
+        measures = (("eps", EPS), ("rho", RHO), ("mu2", MU2), ("delta", DELTA))
+        for name, index in measures:
+            status.update(f"looking for the worst move in {name}")
+            found[name] = engine.worst(index)
+        if delta is not None:
+            status.update("converting the moves to epsilon")
+            found["approx"] = engine.epsilon(delta)
+    return found
+
+
+def _measure(name: str, delta: Fraction | None) -> str:
+    if name == "approx" and delta is not None:
+        return f"eps at delta {words.shown(delta)}"
+    return {"mu2": "mu squared", "delta": "delta beside them"}.get(name, name)
+
+
+def _print_composed(
+    question: Question,
+    answers: dict[str, Joint],
+    delta: Fraction | None,
+    *,
+    every_charge: bool,
+) -> None:
+    from rich.table import Table
+
+    from modicum.accounting.grid import INFINITE
+    from modicum.core.rationals import DELTA_UNIT
+
+    entries, axes = len(question.entries), len(question.axes)
+    print(
+        f"{entries} {'entry' if entries == 1 else 'entries'},"
+        f" {axes} {'axis' if axes == 1 else 'axes'}"
+    )
+    table = Table(box=None, pad_edge=False)
+    for title in ("MEASURE", "AT MOST", "IS", "METHOD"):
+        table.add_column(title)
+    for name, joint in answers.items():
+        if name == "delta" and not 0 < joint.units < DELTA_UNIT:
+            continue  # All guarantees are without a delta, or there are none.
+        table.add_row(
+            _measure(name, delta),
+            _amount(joint.units) if name != "delta" else _delta_text(joint.units),
+            "attained" if joint.exact else "a bound",
+            joint.method,
+        )
+    print_table(table)
+    if 0 < answers["delta"].units < DELTA_UNIT:
+        note("note: eps, rho and mu hold but for an event of probability delta")
+    finite = [
+        name
+        for name, joint in answers.items()
+        if joint.units < INFINITE and name != "delta"
+    ]
+    shown = "approx" if "approx" in answers else (finite or ["eps"])[0]
+    _print_move(question.entries, answers[shown], _measure(shown, delta), every_charge)
+    if not answers[shown].exact:
+        note("note: a bound may be higher than the loss of any single move")
+    if answers[shown].units >= INFINITE:
+        _print_unproven(question.entries, answers[shown])
+
+
+_CHARGES_SHOWN = 12
+
+
+def _print_move(
+    entries: Sequence[Entry], joint: Joint, measure: str, every: bool
+) -> None:
+    print(f"{'worst move' if joint.exact else 'costliest move found'} in {measure}:")
+    print(f"  {joint.move.text}")
+    charges = joint.move.charges
+    for charge in charges if every else charges[:_CHARGES_SHOWN]:
+        entry = entries[charge.entry].id
+        print(f"  {entry}: {charge.step}, {_loss_text(charge.loss)}")
+    if not every and len(charges) > _CHARGES_SHOWN:
+        print(f"  and {len(charges) - _CHARGES_SHOWN} more (--charges shows all)")
+
+
+def _print_unproven(entries: Sequence[Entry], joint: Joint) -> None:
+    from modicum.accounting.grid import EPS, INFINITE, RHO
+
+    unproven = [
+        entries[charge.entry].id
+        for charge in joint.move.charges
+        if min(charge.loss.coordinates[EPS], charge.loss.coordinates[RHO]) >= INFINITE
+    ]
+    note(
+        "note: nothing finite is proven for such a change of "
+        + (", ".join(unproven[:_CHARGES_SHOWN]) or "some entries")
+        + "; say what each is proven for (`proven-for`), or which bound on a user's"
+        " records is enforced (`rows`)"
+    )
+
+
+def _loss_text(loss: Loss) -> str:
+    from modicum.accounting.grid import DELTA, EPS, INFINITE, MU2, RHO
+    from modicum.core.rationals import DELTA_UNIT
+
+    parts = [
+        f"{name} {_amount(loss.coordinates[index])}"
+        for name, index in (("eps", EPS), ("rho", RHO), ("mu squared", MU2))
+        if loss.coordinates[index] < INFINITE
+    ]
+    if loss.coordinates[DELTA]:
+        from fractions import Fraction
+
+        delta = Fraction(loss.coordinates[DELTA], DELTA_UNIT)
+        parts.append(f"delta {words.shown(delta)}")
+    if loss.coordinates[DELTA] >= DELTA_UNIT:
+        return "nothing is proven"
+    return ", ".join(parts) or "nothing is proven"
+
+
+def _delta_text(units: int) -> str:
+    from fractions import Fraction
+
+    from modicum.core.rationals import DELTA_UNIT
+
+    return words.shown(min(Fraction(1), Fraction(units, DELTA_UNIT)))
+
+
+def _amount(units: int) -> str:
+    text = words.shown(words.from_units(units))
+    return "infinite" if text == "inf" else text
+
+
+# --- JSON ------------------------------------------------------------------------
+
+
+def _composed_to_dict(
+    question: Question, answers: dict[str, Joint], delta: Fraction | None
+) -> dict[str, object]:
+    from fractions import Fraction
+
+    from modicum.core.rationals import DELTA_UNIT
+
+    losses = {
+        name: _joint_to_dict(question.entries, joint)
+        for name, joint in answers.items()
+        if name not in {"approx", "delta"}
+    }
+    own = Fraction(answers["delta"].units, DELTA_UNIT)
+    approx = answers.get("approx")
+    return {
+        "entries": len(question.entries),
+        "axes": [axis.name for axis in question.axes],
+        "losses": losses,
+        "delta": words.json_amount(min(own, Fraction(1))),
+        "approx_dp": None
+        if approx is None or delta is None
+        else {
+            "delta": words.json_amount(delta),
+            **_joint_to_dict(question.entries, approx),
+        },
+    }
+
+
+def _loss_to_dict(loss: Loss) -> dict[str, object]:
+    from modicum.accounting.grid import EPS, MU2, RHO
+
+    return {
+        name: words.json_amount(words.from_units(loss.coordinates[index]))
+        for name, index in (("eps", EPS), ("rho", RHO), ("mu2", MU2))
+    }
+
+
+def _joint_to_dict(entries: Sequence[Entry], joint: Joint) -> dict[str, object]:
+    move = joint.move
+    return {
+        "amount": words.json_amount(words.from_units(joint.units)),
+        "method": joint.method,
+        "attained": joint.exact,
+        "move": {
+            "text": move.text,
+            "before": None if move.before is None else dict(move.before),
+            "after": None if move.after is None else dict(move.after),
+            "changed": list(move.changed),
+            "size": move.size,
+            "charges": [
+                {
+                    "entry": entries[charge.entry].id,
+                    "step": charge.step,
+                    **_loss_to_dict(charge.loss),
+                }
+                for charge in move.charges
+            ],
+        },
     }

@@ -133,7 +133,7 @@ def report(
 ) -> None:
     """Check a ledger or a bundle, and write a statement about it."""
     from modicum.reports.statement_html import page
-    from modicum.system.new_files import write_whole
+    from modicum.system.files import write_whole
 
     with reporting(as_json=as_json):
         refuse_no_output(output, as_json=as_json)
@@ -175,7 +175,7 @@ def registry(
 ) -> None:
     """Write what was released as records for a public registry of deployments."""
     from modicum.reports.deployment_registry import registry_records, registry_text
-    from modicum.system.new_files import write_whole
+    from modicum.system.files import write_whole
 
     with reporting(as_json=as_json):
         refuse_no_output(output, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`modicum release record-past`: count what happened before."""
+"""`modicum release record-past` and `redescribe`: what happened before."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.cli.governance import Reason, hearing_lines, office_of
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
-from modicum.cli.output import note, once, print_json, reporting
+from modicum.cli.output import in_turn, note, once, print_json, reporting
 from modicum.cli.policy_changes import progress
 from modicum.cli.release_files import read_releases
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.api.local import Decision, Workspace
+    from modicum.api.local.governance.requests import Requested
     from modicum.api.local.submit import Submission
 
 #: So many releases are stored in one turn: others wait no longer than that.
@@ -184,3 +186,59 @@ def _summary(decisions: Sequence[Decision], *, dry_run: bool) -> str:
         )
         told.append(f"over their limit {'then' if dry_run else 'now'}: {named}")
     return "; ".join(told)
+
+
+def redescribe(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="The releases as they were recorded, with other `periods`; - for"
+            " standard input.",
+            metavar="FILE...",
+        ),
+    ],
+    reason: Reason,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Ask for a correction of past releases: of the `periods` that they read.
+
+    Another person agrees with  release approve  , and whom the policy asks. Until then,
+    the releases are charged as they were recorded.
+    """
+    from modicum.api.local.backfill import id_of
+    from modicum.api.local.views.approvals import correction_view
+
+    with reporting(as_json=as_json):
+        office = office_of(ledger, actor)
+        nodes = [node for file in files for node in read_releases(file)]
+        found = in_turn(
+            nodes,
+            lambda node: (id_of(node), office.redescribe(node, reason=reason)),
+            id_of,
+        )
+        if as_json:
+            print_json({"corrections": [correction_view(*one) for one in found]})
+            return
+        for line in _redescribed_lines(found):
+            print(printable(line))
+
+
+def _redescribed_lines(found: Sequence[tuple[str, Requested | None]]) -> Iterator[str]:
+    shared: list[tuple[str, str]] = []
+    it = "it" if len(found) == 1 else "one alone"
+    for name, asked in found:
+        if asked is None:
+            yield f"{name}: described so already; nothing is asked for"
+            continue
+        again = " already" if asked.repeated else ""
+        yield f"{name}: a correction is asked for{again} (entry {asked.request.seq})"
+        over = ", ".join(asked.decision.over_limit)
+        rules = f"over their limit: {over}" if over else "none of its rules is over"
+        shared.append((name, f"with {it}, {rules}"))
+        shared.extend((name, line) for line in hearing_lines(asked.hearings))
+    yield from once(shared)
+    if shared:
+        named = shared[0][0] if len(found) == 1 else "FILE"
+        yield f"  another person agrees by  modicum release approve {named} --reason …"

@@ -13,10 +13,10 @@ import typer
 from modicum.cli.exit_codes import Exit
 from modicum.cli.ledger_access import open_log, refuse_no_ledger
 from modicum.cli.ledger_signatures import file_named
-from modicum.cli.noted_head import noted_head, whole_head
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, shown
 from modicum.cli.output import note, print_json, reporting
 from modicum.cli.progress import counting
+from modicum.cli.verification import noted_head, whole_head
 
 if TYPE_CHECKING:
     from modicum.ops.backup.restore import Restored
@@ -36,7 +36,7 @@ def backup(
     as_json: Json = False,
 ) -> None:
     """Copy a ledger, while it is used, into a new file, and check the copy."""
-    from modicum.ops.backup.backing_up import back_up
+    from modicum.ops.backup.backup import back_up
 
     with reporting(as_json=as_json):
         store = open_log(ledger)

@@ -10,11 +10,11 @@ import typer
 
 from modicum.cli import (
     escrow_data,
-    escrow_keys,
-    escrow_risk,
-    escrow_show,
     escrow_submit,
-    escrow_trial,
+    escrow_text,
+)
+from modicum.cli import (
+    escrow_trial as escrow_risk,
 )
 from modicum.cli.escrow_options import (
     Contract,
@@ -54,10 +54,10 @@ app = typer.Typer(
 )
 escrow_data.add_to(app)
 app.add_typer(escrow_submit.app, name="submit")
-escrow_show.add_to(app)
-app.add_typer(escrow_keys.app, name="keys")
-escrow_risk.add_to(app)
-escrow_trial.add_to(app)
+escrow_text.add_to(app)
+app.add_typer(escrow_data.app, name="keys")
+escrow_risk.add_risk_to(app)
+escrow_risk.add_try_to(app)
 
 Content = Annotated[
     str | None,

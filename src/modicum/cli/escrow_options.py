@@ -69,10 +69,10 @@ def open_escrow(
     place = place_of(vault, keys, uid)
     if place is None:
         return open_workspace(ledger, actor=actor)
-    from modicum.ops.escrow import opening
+    from modicum.ops.escrow import factory
 
     refuse_no_ledger(ledger)
-    workspace = opening.open_escrow(ledger, place, actor=actor)
+    workspace = factory.open_escrow(ledger, place, actor=actor)
     if not workspace.exists():
         raise no_ledger_at(ledger)
     _must_be_vault(place.vault)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.hearings import hearing_lines
 from modicum.cli.ledger_signatures import PassphraseFile
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
 from modicum.cli.output import in_turn, note, print_json, reporting
@@ -17,10 +16,47 @@ from modicum.core.document import Entries
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.local.governance.actions import Governance
+    from modicum.api.local.governance.approval_cases import Spoken
     from modicum.api.local.governance.approvals import Said
-    from modicum.api.local.governance.governing import Governance
     from modicum.core.document import Node
+    from modicum.ledger.decision.approvals import Hearing
     from modicum.storage.proofs.signing_keys import SigningKey
+
+
+def hearing_lines(heard: Iterable[Hearing]) -> Iterator[str]:
+    """Yield where each approval stands, and whether it is given.
+
+    Args:
+        heard: The approvals.
+    """
+    from modicum.api.local.governance.approval_cases import hearing_text
+
+    return (
+        printable(f"{'ok     ' if one.given else 'MISSING'}  {hearing_text(one)}")
+        for one in heard
+    )
+
+
+def spoken_line(one: Spoken, besides: str = "") -> str:
+    """Return what somebody said once.
+
+    Args:
+        one: What they said.
+        besides: Why it does not count here; empty if it does.
+    """
+    verb = "approved" if one.approves else "rejected"
+    about = f"{verb} ({besides})" if besides else verb
+    roles = " and ".join(one.roles)
+    signed = f", signed with {one.key[:12]}" if one.key else ""
+    return printable(
+        f"entry {one.seq}  {one.at[:10]}  {one.by} {about} as {roles}{signed}:"
+        f" {one.reason}"
+    )
+
+
+# --- JSON -----------------------------------------------------------------------
+
 
 Subject = Annotated[
     str,

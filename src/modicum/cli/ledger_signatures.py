@@ -148,7 +148,7 @@ def receipt(
 def _hand_over(signed: Signed, output: Path | None, *, as_json: bool) -> None:
     """Print a signed claim, or write it to a file and say so."""
     from modicum.ledger.proof.claims import signed_bytes
-    from modicum.system.new_files import write_whole
+    from modicum.system.files import write_whole
 
     claim, line = signed.claim, signed_bytes(signed)
     if output is None:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from modicum.cli.exit_codes import Exit, exit_for
+from modicum.core.diagnostics import shortened
 from modicum.core.errors import ModicumError, printable
 from modicum.core.extras import needing_extras
-from modicum.core.text import shortened
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -190,7 +190,7 @@ def reporting(*, as_json: bool) -> Iterator[None]:
 
 def error_to_dict(error: ModicumError) -> dict[str, object]:
     """Return the documented JSON form of a mistake."""
-    from modicum.api.local.views.problems import problems_view
+    from modicum.api.local.views.ledger import problems_view
 
     problems = problems_view(error.problems)
     return {"error": problems[0], "problems": problems}

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.given import not_beside, was_given
 from modicum.cli.ledger_access import open_view
 from modicum.cli.ledger_signatures import file_named
-from modicum.cli.options import DEFAULT_LEDGER, Ledger
+from modicum.cli.options import DEFAULT_LEDGER, Ledger, not_beside, was_given
 from modicum.cli.output import note, print_json, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.api.local.access.access_document import Access
+    from modicum.api.local.access.grants import Access
 
 #: The forms that access is written in.
 FORMS = ("json", "sql", "postgresql")
@@ -118,7 +117,7 @@ def export_access(
         if output is not None:
             _write(output, access, form, table)
         elif form == "json":
-            from modicum.api.local.access.access_document import access_to_plain
+            from modicum.api.local.access.grants import access_to_plain
 
             print_json(access_to_plain(access))
         else:
@@ -179,8 +178,7 @@ def _named(given: Iterable[str]) -> dict[str, str]:
 
 
 def _lines(access: Access, form: str, table: str | None) -> list[str]:
-    from modicum.api.local.access.access_postgresql import postgresql_policies
-    from modicum.api.local.access.sql import sql_filters
+    from modicum.api.local.access.sql import postgresql_policies, sql_filters
 
     if form == "sql":
         return list(sql_filters(access))
@@ -189,9 +187,9 @@ def _lines(access: Access, form: str, table: str | None) -> list[str]:
 
 def _write(output: Path, access: Access, form: str, table: str | None) -> None:
     """Write a file as a whole; the document in its canonical bytes."""
-    from modicum.api.local.access.access_document import access_to_plain
+    from modicum.api.local.access.grants import access_to_plain
     from modicum.core.canonical import encode
-    from modicum.system.new_files import write_whole
+    from modicum.system.files import write_whole
 
     if form == "json":
         written = encode(access_to_plain(access)) + b"\n"

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from modicum.cli import account_options as words
+
+if TYPE_CHECKING:
+    from modicum.accounting.budgets import Budget
 
 #: What `--slack` says for: unlock everything when a group becomes active.
 AT_ONCE = "at-once"
@@ -89,3 +96,98 @@ Plot = Annotated[
         "--plot", help="Draw it, as .svg or .png.", metavar="FILE", dir_okay=False
     ),
 ]
+
+
+#: The delta of a budget if none is given.
+_DELTA = "1e-7"
+
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """What a whole budget is, on a scale on which losses add up.
+
+    Attributes:
+        budget: The budget as a policy writes it.
+        filter: Which filter it is spent through.
+        coordinate: The name of the scale.
+        cap: The most that may be spent there in a life, in ledger units.
+        several: Whether the filter has other scales, too, of which one must hold.
+    """
+
+    budget: str
+    filter: str
+    coordinate: str
+    cap: int
+    several: bool
+
+    def amount(self, share: Fraction) -> Fraction:
+        """Return a share of the cap as an amount, rounded down to ledger units."""
+        from modicum.core.rationals import LOSS_UNIT
+
+        return Fraction(int(self.cap * share), LOSS_UNIT)
+
+
+def yardstick(
+    eps: str, delta: str | None, rho: str | None, filter_name: str
+) -> Yardstick:
+    """Return the budget that options say, on a scale.
+
+    Args:
+        eps: Epsilon, as given.
+        delta: Its delta, as given; None for the usual one.
+        rho: A budget in zCDP, as given, in place of both.
+        filter_name: The filter that an epsilon is spent through.
+    """
+    from modicum.accounting.filters.budget import FILTERS
+
+    if filter_name not in FILTERS:
+        raise typer.BadParameter(
+            f"--filter: `{filter_name}` is none of {', '.join(FILTERS)}"
+        )
+    return measured(_budget(eps, delta, rho), filter_name)
+
+
+def measured(budget: Budget, filter_name: str) -> Yardstick:
+    """Return a budget on the scale that says most about it: rho, if it has one.
+
+    Args:
+        budget: The budget.
+        filter_name: The filter that an epsilon is spent through.
+    """
+    from modicum.accounting.budgets import budget_text
+    from modicum.accounting.filters.budget import filter_for
+    from modicum.accounting.grid import RHO, coordinate_name
+
+    admits = filter_for(budget, filter_name)
+    caps = {i: cap for i, cap in admits.caps if cap > 0}
+    index = RHO if RHO in caps else next(iter(caps), None)
+    if index is None:
+        raise typer.BadParameter(f"nothing fits into {budget_text(budget)}")
+    return Yardstick(
+        budget_text(budget),
+        filter_name,
+        coordinate_name(index),
+        caps[index],
+        several=len(caps) > 1 and not admits.every,
+    )
+
+
+def _budget(eps: str, delta: str | None, rho: str | None) -> Budget:
+    from modicum.accounting.budgets import ApproxBudget, PureBudget, ZcdpBudget
+
+    if rho is not None:
+        if delta is not None:
+            raise typer.BadParameter("--delta does not go with --rho")
+        return ZcdpBudget(_positive(rho, "--rho"))
+    epsilon = _positive(eps, "--eps")
+    at = words.number(delta or _DELTA, "--delta")
+    if not 0 <= at < 1:
+        raise typer.BadParameter("--delta: it must be at least 0 and below 1")
+    return ApproxBudget(epsilon, at) if at else PureBudget(epsilon)
+
+
+def _positive(text: str, option: str) -> Fraction:
+    found = words.number(text, option)
+    if found <= 0:
+        raise typer.BadParameter(f"{option}: it must be above 0")
+    return found

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from modicum.cli import account_options as words
-from modicum.cli.given import from_options, not_beside, was_given
-from modicum.cli.options import Json
-from modicum.cli.output import note, print_json, reporting
-from modicum.cli.plan_budget import Yardstick, yardstick
+from modicum.cli.options import Json, from_options, not_beside, was_given
+from modicum.cli.output import note, print_json, print_table, reporting
 from modicum.cli.plan_options import (
     AT_ONCE,
     Active,
@@ -28,19 +28,135 @@ from modicum.cli.plan_options import (
     Rounds,
     Slack,
     UsersPerRound,
-)
-from modicum.cli.plan_rotation_policy import (
-    PolicyFile,
-    RuleId,
-    Said,
-    said_by,
+    Yardstick,
+    measured,
+    yardstick,
 )
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from rich.table import Table
 
-    from modicum.planner import Choice, Outlook, Schedule
+    from modicum.accounting.budgets import Budget
+    from modicum.planner import Choice, Outlook, Rotation, RoundOutlook, Schedule
+    from modicum.policy import CompiledPolicy
+
+#: So many rules are named to choose from.
+_NAMED = 8
+
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy",
+        help="A policy, whose `rotation` and budget are taken where no option says"
+        " otherwise.",
+        metavar="FILE",
+        dir_okay=False,
+    ),
+]
+RuleId = Annotated[
+    str | None,
+    typer.Option(
+        "--rule",
+        help="Whose budget, if the rules of --policy have several.",
+        metavar="ID",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a policy says about taking turns.
+
+    Attributes:
+        policy: Its name.
+        active: How many groups are active at a time, as an option would say it.
+        slack: The slack, as an option would say it.
+        rule: The id of a rule that has the budget; empty if none was asked for.
+        measure: The budget; None if none was asked for.
+    """
+
+    policy: str
+    active: str
+    slack: str
+    rule: str = ""
+    measure: Yardstick | None = None
+
+
+def said_by(file: Path, rule: str | None, *, with_budget: bool) -> Said:
+    """Return what a policy says about taking turns.
+
+    Args:
+        file: The policy's file.
+        rule: The id of a rule; None if all that take turns have the same budget.
+        with_budget: Whether to ask for a budget.
+
+    Raises:
+        InputError: If the file cannot be read, or has mistakes.
+    """
+    from modicum.core.rationals import number_text
+    from modicum.ops.files.documents import load_policy
+
+    compiled = load_policy(file)
+    name, turns = compiled.policy.name, compiled.policy.rotation
+    if turns is None:
+        raise typer.BadParameter(
+            f"--policy: `{name}` has no `rotation`; leave --policy out, and say"
+            " --active and --slack"
+        )
+    schedule = turns.schedule
+    said = Said(name, str(schedule.rounds), number_text(schedule.slack))
+    if not with_budget:
+        return said
+    identifier, budget = _chosen(compiled, rule)
+    measure = measured(budget, compiled.policy.filter_name)
+    return replace(said, rule=identifier, measure=measure)
+
+
+def _chosen(compiled: CompiledPolicy, rule: str | None) -> tuple[str, Budget]:
+    """Return a rule that takes turns, and its budget; of several, the one named."""
+    limits = dict(_limits(compiled))
+    if rule is not None:
+        if rule not in limits:
+            raise typer.BadParameter(
+                f"--rule: no rule `{rule}` takes turns and has a limit; there are"
+                f" {_some(limits)}"
+            )
+        return rule, limits[rule]
+    if not limits:
+        raise typer.BadParameter("--policy: no rule that takes turns has a limit")
+    if len(set(limits.values())) > 1:
+        raise typer.BadParameter(
+            "--policy: its rules have several budgets; choose by --rule one of"
+            f" {_some(limits)}"
+        )
+    return next(iter(limits.items()))
+
+
+def _limits(compiled: CompiledPolicy) -> Iterator[tuple[str, Budget]]:
+    """Yield the id and the limit of each rule for units that stay in user groups."""
+    from modicum.accounting.budgets import Unlimited
+    from modicum.policy.user_groups import grouped_through
+
+    rules, vocabulary = compiled.rules, compiled.policy.vocabulary
+    for place, base in enumerate(rules.bases):
+        if not grouped_through(base.unit, vocabulary):
+            continue
+        for context, budget in zip(rules.contexts, rules.row(place), strict=True):
+            if not isinstance(budget, Unlimited):
+                yield base.scope + context.suffix, budget
+
+
+def _some(limits: Mapping[str, Budget]) -> str:
+    """Return rules to choose from, the first of each budget."""
+    from modicum.accounting.budgets import budget_text
+
+    first: dict[Budget, str] = {}
+    for identifier, budget in limits.items():
+        first.setdefault(budget, identifier)
+    named = [f"`{rule}` {budget_text(budget)}" for budget, rule in first.items()]
+    return ", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")
+
 
 #: More choices than that are not seen side by side.
 CHOICES_MAX = 12
@@ -204,7 +320,6 @@ def _draw(outlooks: Sequence[Outlook], plot: Path) -> None:
 
 
 def _print(outlooks: Sequence[Outlook], measure: Yardstick) -> None:
-    from modicum.cli.plan_rotation_text import print_comparison, print_outlook
 
     if len(outlooks) == 1:
         print_outlook(outlooks[0], measure)
@@ -273,3 +388,168 @@ def _outlook_to_dict(one: Outlook, measure: Yardstick) -> dict[str, object]:
             for told in one.rounds
         ],
     }
+
+
+#: So many rounds are told one by one, of many.
+_ROUNDS_IN_FULL = 30
+#: So many lines tell the rest.
+_ROUNDS_SPARED = 8
+
+
+def print_outlook(one: Outlook, measure: Yardstick) -> None:
+    """Print what to expect of one choice."""
+    schedule, rotation = one.choice.schedule, one.choice.rotation
+    print(_rotation_text(rotation))
+    print(_budget_text(measure))
+    print()
+    print_table(_ages(one, measure))
+    print()
+    print_table(_rounds(one, measure))
+    print(
+        "\nGREEDY is available if every round used all that was available, EVEN if"
+        f" every round used 1/{schedule.rounds}."
+    )
+    print(
+        f"Every round has at least {schedule.least} of the budget"
+        f" ({_scaled(measure, schedule.least)}), and none more than"
+        f" {schedule.most} ({_scaled(measure, schedule.most)})."
+    )
+    if measure.several:
+        print(
+            "The filter has other scales, too, and groups may live by different ones:"
+            " what costs at most\nthe least part on every scale always fits."
+        )
+    print(
+        f"From round {one.steady_from} on, {_people(one.users_steady)} users are"
+        " active on average; before, groups are fewer or of other sizes."
+    )
+
+
+def print_comparison(outlooks: Sequence[Outlook], measure: Yardstick) -> None:
+    """Print several choices, one a line."""
+    titles = ("CHOICE", "LEAST", "EVEN", "MOST", "FIRST", "USERS", "STEADY FROM")
+    table = _table(*titles, left=("CHOICE",))
+    for one in outlooks:
+        schedule = one.choice.schedule
+        even = Fraction(1, schedule.rounds)
+        shares = (schedule.least, even, schedule.most)
+        table.add_row(
+            one.choice.name,
+            *(f"{_percent(share)} {_scaled(measure, share)}" for share in shares),
+            _people(one.rounds[0].users),
+            _people(one.users_steady),
+            f"round {one.steady_from}",
+        )
+    print(_budget_text(measure))
+    print()
+    print_table(table)
+    print(
+        "\nLEAST is available in every round, whatever was used before; EVEN if every"
+        " round used as much;\nno round uses more than MOST."
+        " USERS are active on average once it is steady, FIRST in round 1."
+    )
+
+
+# --- tables ---------------------------------------------------------------------------
+
+
+def _ages(one: Outlook, measure: Yardstick) -> Table:
+    table = _table("AGE", "UNLOCKED", "STEP", measure.coordinate.upper())
+    steps = one.choice.schedule.steps()
+    for age, (share, step) in enumerate(zip(one.unlocked, steps, strict=True), start=1):
+        row = (f"{age}", _percent(share), _percent(step), _amount(measure, share))
+        table.add_row(*row)
+    return table
+
+
+def _rounds(one: Outlook, measure: Yardstick) -> Table:
+    titles = ("ROUND", "GROUPS", "USERS", "OLDEST", "NEWEST", "GREEDY")
+    table = _table(*titles, measure.coordinate.upper(), "EVEN")
+    before = 0
+    for told in _chosen_rounds(one):
+        if told.round > before + 1:
+            table.add_row("...")
+        before = told.round
+        table.add_row(
+            f"{told.round}",
+            f"{told.groups}",
+            _people(told.users),
+            _people(told.users_oldest),
+            _people(told.users_newest),
+            _percent(told.greedy),
+            _amount(measure, told.greedy),
+            _percent(told.balanced),
+        )
+    return table
+
+
+def _chosen_rounds(one: Outlook) -> Iterator[RoundOutlook]:
+    """Yield all rounds, or a group's first life and every so many-th life after."""
+    rounds, active = one.rounds, one.choice.rotation.active
+    full = len(rounds)
+    if full > _ROUNDS_IN_FULL:
+        full = min(active + 1, _ROUNDS_IN_FULL)
+    every = active * max(1, -(-len(rounds) // (active * _ROUNDS_SPARED)))
+    for told in rounds:
+        apart = (told.round - 1) % every == 0 or told.round == len(rounds)
+        if told.round <= full or apart:
+            yield told
+
+
+def _table(*titles: str, left: Sequence[str] = ()) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in titles:
+        side = "left" if title in left else "right"
+        table.add_column(title, justify=side, no_wrap=True)  # type: ignore[arg-type]
+    return table
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+def _rotation_text(rotation: Rotation) -> str:
+    groups = f"{_many(rotation.active, 'group')} of users active at a time,"
+    rounds = _many(rotation.active, "round")
+    days = f"each for {rounds} of {_many(rotation.round_days, 'day')}."
+    if rotation.horizon == 1:
+        return f"{groups} {days} Who joins is active from the next round on."
+    return (
+        f"{groups} {days}\n"
+        f"Who joins is assigned to one of the next {rotation.horizon} groups by a keyed"
+        " hash."
+    )
+
+
+def _budget_text(measure: Yardstick) -> str:
+    return (
+        f"Budget of a life: {measure.budget}, which is {_scaled(measure, Fraction(1))}"
+        f" by filter {measure.filter}."
+    )
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(100 * share):.1f}%"
+
+
+def _amount(measure: Yardstick, share: Fraction) -> str:
+    """Return an amount for people, rounded down: it is a limit."""
+    from modicum.accounting.decimals import precise, significant
+    from modicum.core.rationals import unpadded
+
+    rounded = precise(significant)(measure.amount(share), 4, up=False)
+    return unpadded(f"{float(rounded):.4g}")
+
+
+def _scaled(measure: Yardstick, share: Fraction) -> str:
+    """Return an amount with the name of its scale."""
+    return f"{measure.coordinate} {_amount(measure, share)}"
+
+
+def _people(users: Fraction | int) -> str:
+    return f"{float(users):,.0f}"

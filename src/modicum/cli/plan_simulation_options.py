@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from modicum.cli import account_options as words
+from modicum.cli.options import from_options, not_beside, was_given
+from modicum.cli.plan_options import AT_ONCE
+
+if TYPE_CHECKING:
+    from modicum.accounting.budgets import ApproxBudget
+    from modicum.accounting.filters.unlock_schedule import Schedule
+    from modicum.planner.simulation.setting import Setting
+    from modicum.workloads.model import Workload
 
 WorkloadName = Annotated[
     str,
@@ -166,3 +179,211 @@ PlotBudget = Annotated[
         dir_okay=False,
     ),
 ]
+
+
+#: More planners than that are not seen side by side.
+SOLVERS_MAX = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where requests come from, as given.
+
+    Attributes:
+        workload: The name of a workload, or a file.
+        rounds: How many rounds; None for all.
+        seed: What it is drawn from; None if not given.
+        objective: What requests are worth; None if not given.
+    """
+
+    workload: str
+    rounds: int | None = None
+    seed: int | None = None
+    objective: str | None = None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+        from modicum.ops.files.workloads import SUFFIXES
+
+        return Path(self.workload).suffix in SUFFIXES
+
+    def read(self, later: int = 0) -> Workload:
+        """Return the workload.
+
+        Args:
+            later: By how much its seed is larger than what is given.
+
+        Raises:
+            UsageError: If there is none of that name, or an option is out of range.
+            InputError: If it is a file that cannot be read, or no workload.
+        """
+        if self.is_file:
+            return self._from_file()
+        with from_options():
+            return self._generated(later)
+
+    def _generated(self, later: int) -> Workload:
+        from modicum.ops.files.workloads import SUFFIXES
+        from modicum.workloads.cohere import OBJECTIVES, Recipe
+        from modicum.workloads.registry import NAMES, generated, usual_rounds
+
+        files = f", or a file that ends in {' or '.join(SUFFIXES)}"
+        known("workload", self.workload.lower(), NAMES, others=files)
+        objective = self.objective or "utility"
+        known("objective", objective, OBJECTIVES)
+        rounds = self.rounds or usual_rounds(self.workload)
+        seed = (self.seed or 0) + later
+        recipe = Recipe(seed=seed, rounds=rounds, objective=objective)
+        return generated(self.workload, recipe)
+
+    def _from_file(self) -> Workload:
+        from modicum.ops.files.workloads import read_workload
+
+        given = {"--seed": self.seed, "--objective": self.objective}
+        for option, value in given.items():
+            if value is not None:
+                raise typer.BadParameter(f"{option} does not go with a file")
+        workload = read_workload(self.workload)
+        if self.rounds is None:
+            return workload
+        if self.rounds > workload.rounds:
+            raise typer.BadParameter(
+                f"--rounds: the file has {words_of(workload.rounds, 'round')}"
+            )
+        return _shortened(workload, self.rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How requests are planned, as given; but for who decides."""
+
+    eps: str
+    delta: str
+    filter: str | None
+    conversion: str
+    slack: str
+    active: int
+    attempts: int
+    partitioning: bool
+    subsampling: bool
+    upc: bool
+
+    def setting(self, solver: str) -> Setting:
+        """Return how a workload is planned.
+
+        Args:
+            solver: Who decides.
+
+        Raises:
+            InputError: If something is unknown or out of range.
+        """
+        from modicum.accounting.filters.budget import FILTERS
+        from modicum.planner.simulation.setting import SOLVERS, TIGHT_FILTER, Setting
+        from modicum.workloads.request_types import PRICINGS
+
+        known("solver", solver, SOLVERS)
+        known("conversion", self.conversion, PRICINGS)
+        usual = TIGHT_FILTER if self.conversion == "tight" else "as-published"
+        filter_name = usual if self.filter is None else self.filter
+        known("filter", filter_name, FILTERS)
+        return Setting(
+            budget=_budget(self.eps, self.delta),
+            filter=filter_name,
+            pricing=next(one for one in PRICINGS if one == self.conversion),
+            schedule=_schedule(self.active, self.slack),
+            solver=solver,
+            attempts=self.attempts,
+            partitioning=self.partitioning and not self.upc,
+            subsampling=self.subsampling and not self.upc,
+            blocks=self.upc,
+        )
+
+
+def check_baseline(context: typer.Context) -> None:
+    """Refuse what the baseline does not have, where it was asked for.
+
+    Args:
+        context: Of a command with the options of `Wishes`.
+    """
+    for name in ("partitioning", "subsampling"):
+        asked_for = context.params[name] and was_given(context, name)
+        if context.params["upc"] and asked_for:
+            raise not_beside(f"--{name}", "--upc")
+
+
+def known(what: str, given: str, names: Iterable[str], others: str = "") -> None:
+    """Refuse a word that is not of a closed list, and say which is nearest.
+
+    Args:
+        what: What it names.
+        given: The word.
+        names: The list.
+        others: What else would do, as the help goes on.
+
+    Raises:
+        InputError: If it is not in the list.
+    """
+    from modicum.core.diagnostics import nearest
+    from modicum.core.errors import Code, InputError, Problem
+
+    names = tuple(names)
+    if given not in names:
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_CHOICE,
+                f"there is no {what} `{given[:40]}`",
+                label=nearest(given, names),
+                help=f"choose one of {', '.join(names)}{others}",
+            )
+        )
+
+
+def names_of(text: str, option: str) -> list[str]:
+    """Return the solvers of a list such as ``fcfs,dpk``.
+
+    Args:
+        text: What was given.
+        option: The option that it was given to.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if len(set(names)) < len(names):
+        raise typer.BadParameter(f"{option}: a solver stands there twice")
+    if len(names) > SOLVERS_MAX:
+        raise typer.BadParameter(
+            f"{option}: {len(names)} solvers, at most {SOLVERS_MAX} are shown"
+        )
+    return names
+
+
+def words_of(count: int, noun: str) -> str:
+    """Return a count with its noun, such as ``1 round`` and ``2 rounds``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _budget(eps: str, delta: str) -> ApproxBudget:
+    from modicum.accounting.budgets import ApproxBudget
+
+    epsilon, at = words.number(eps, "--eps"), words.number(delta, "--delta")
+    if epsilon <= 0:
+        raise typer.BadParameter("--eps: it must be above 0")
+    if not 0 < at < 1:
+        raise typer.BadParameter("--delta: it must be above 0 and below 1")
+    return ApproxBudget(epsilon, at)
+
+
+def _schedule(active: int, slack: str) -> Schedule:
+    from modicum.accounting.filters.unlock_schedule import AtOnce, Unlocking
+
+    if slack == AT_ONCE:
+        return AtOnce(active)
+    return Unlocking(active, Fraction(words.number(slack, "--slack")))
+
+
+def _shortened(workload: Workload, rounds: int) -> Workload:
+    """Return the first rounds of a workload."""
+    import numpy as np
+
+    requests = workload.requests
+    kept = np.flatnonzero(requests.round < workload.first_round + rounds)
+    return replace(workload, rounds=rounds, requests=requests.chosen(kept))

@@ -2,29 +2,237 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
+from modicum.cli.account_options import json_amount
 from modicum.cli.output import print_table
-from modicum.cli.plan_simulation_json import (
-    bounds_of,
-    ratio,
-    requests_of,
-    utility_of,
-)
-from modicum.cli.plan_wishes import words_of
-from modicum.cli.workload_text import sentence
+from modicum.cli.plan_options import AT_ONCE
+from modicum.cli.plan_simulation_options import words_of
+from modicum.cli.workload_text import outline, sentence
 from modicum.core.errors import printable
 from modicum.core.rationals import number_text
-from modicum.ops.simulation import STEPS
+from modicum.ops.simulation import STEPS, versions
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from modicum.ops.simulation import ChosenEngine, Timed
+    from modicum.ops.simulation import ChosenEngine, Spell, Timed
     from modicum.planner.simulation.setting import Setting
     from modicum.planner.simulation.simulation import Count
+
+# --- one workload ---------------------------------------------------------------------
+
+
+def simulation_to_dict(
+    timed: Sequence[Timed], engine: ChosenEngine, *, round_times: bool
+) -> dict[str, object]:
+    """Return what became of one workload, as plain data.
+
+    Args:
+        timed: The run that was asked for, and those that are shown beside it.
+        engine: What they were computed with.
+        round_times: Whether to tell the times of each round.
+    """
+    first, *others = timed
+    return {
+        "workload": outline(first.run.workload),
+        "setting": setting_to_dict(first.run.setting),
+        **_run_to_dict(first, round_times=round_times),
+        "compared": [
+            {
+                "solver": one.run.setting.solver,
+                **_run_to_dict(one, round_times=round_times),
+            }
+            for one in others
+        ],
+        "engine": engine.name,
+        "versions": versions(engine),
+    }
+
+
+def setting_to_dict(setting: Setting) -> dict[str, object]:
+    """Return how a workload is planned, as plain data.
+
+    Args:
+        setting: How.
+    """
+    from modicum.accounting.budgets import budget_text
+    from modicum.accounting.filters.unlock_schedule import Unlocking
+
+    schedule = setting.schedule
+    slack = json_amount(schedule.slack) if isinstance(schedule, Unlocking) else AT_ONCE
+    return {
+        "solver": setting.solver,
+        "budget": budget_text(setting.budget),
+        "eps": json_amount(setting.budget.eps),
+        "delta": json_amount(setting.budget.delta),
+        "filter": setting.filter,
+        "conversion": setting.pricing,
+        "slack": slack,
+        "active": schedule.rounds,
+        "attempts": setting.attempts,
+        "partitioning": setting.partitioning,
+        "subsampling": setting.subsampling,
+        "upc": setting.blocks,
+    }
+
+
+def _run_to_dict(timed: Timed, *, round_times: bool) -> dict[str, object]:
+    run = timed.run
+    rounds = run.by_round().items()
+    return {
+        **_count_to_dict(run.total()),
+        "by_size": {name: _count_to_dict(one) for name, one in run.by_size().items()},
+        "by_round": [{"round": t, **_count_to_dict(one)} for t, one in rounds],
+        "bounds": bounds_of([timed]),
+        "timings": _timings(timed, round_times=round_times),
+    }
+
+
+def bounds_of(runs: Sequence[Timed]) -> dict[str, int | float] | None:
+    """Return what is known about better choices for single rounds.
+
+    Args:
+        runs: Of one solver.
+
+    Returns:
+        In how many rounds of how many no other choice is better, but for the gap that
+        the solver was asked for; and by which part of its utility a better choice can
+        be better at most, in any round. None if the solver does not tell.
+    """
+    optima = [one for timed in runs for one in timed.run.optima]
+    if not optima:
+        return None
+    return {
+        "rounds": len(optima),
+        "proven": sum(one.proven for one in optima),
+        "largest_gap": float(max(one.gap for one in optima)),
+    }
+
+
+def _count_to_dict(count: Count) -> dict[str, object]:
+    return {
+        "utility_fraction": float(count.utility_fraction),
+        "requests_fraction": float(count.requests_fraction),
+        "asked": count.asked,
+        "accepted": count.accepted,
+        "utility_asked": count.utility_asked,
+        "utility": count.utility,
+    }
+
+
+def _timings(timed: Timed, *, round_times: bool) -> dict[str, object]:
+    found: dict[str, object] = {name: _spell(timed.step(name)) for name in STEPS}
+    found["total"] = _spell(timed.total())
+    found["warm_up"] = None if timed.warm_up is None else _spell(timed.warm_up)
+    if round_times:
+        found["rounds"] = [
+            {"round": number, **{name: _spell(steps[name]) for name in STEPS}}
+            for number, steps in timed.rounds.items()
+        ]
+    return found
+
+
+def _spell(spell: Spell) -> dict[str, float]:
+    return {"cpu": round(spell.cpu, 6), "wall": round(spell.wall, 6)}
+
+
+# --- several seeds --------------------------------------------------------------------
+
+
+def comparison_to_dict(
+    timed: Mapping[str, Sequence[Timed]], engine: ChosenEngine
+) -> dict[str, object]:
+    """Return what became of the workloads of several seeds, as plain data.
+
+    Args:
+        timed: For each solver one run for each seed, the same seeds for all.
+        engine: What they were computed with.
+    """
+    first = next(iter(timed.values()))
+    workload = first[0].run.workload
+    setting = setting_to_dict(first[0].run.setting)
+    return {
+        "workload": {
+            "name": workload.name,
+            "objective": workload.objective,
+            "rounds": workload.rounds,
+            "seeds": [one.run.workload.seed for one in first],
+            "requests": [len(one.run.workload.requests) for one in first],
+        },
+        "setting": {key: value for key, value in setting.items() if key != "solver"},
+        "solvers": [
+            {"solver": name, **_solver_to_dict(runs, first)}
+            for name, runs in timed.items()
+        ],
+        "engine": engine.name,
+        "versions": versions(engine),
+    }
+
+
+def _solver_to_dict(runs: Sequence[Timed], first: Sequence[Timed]) -> dict[str, object]:
+    sizes = runs[0].run.by_size()
+    spent = [one.total() for one in runs]
+    return {
+        "utility_fraction": _figures(runs, first, utility_of),
+        "requests_fraction": _figures(runs, first, requests_of),
+        "by_size": {
+            size: {
+                "utility_fraction": figure(
+                    [float(one.run.by_size()[size].utility_fraction) for one in runs]
+                ),
+                "requests_fraction": figure(
+                    [float(one.run.by_size()[size].requests_fraction) for one in runs]
+                ),
+            }
+            for size in sizes
+        },
+        "bounds": bounds_of(runs),
+        "timings": {
+            "cpu": figure([one.cpu for one in spent]),
+            "wall": figure([one.wall for one in spent]),
+        },
+    }
+
+
+def utility_of(timed: Timed) -> float:
+    """Return which part of the utility was accepted."""
+    return float(timed.run.total().utility_fraction)
+
+
+def requests_of(timed: Timed) -> float:
+    """Return which part of the requests was accepted."""
+    return float(timed.run.total().requests_fraction)
+
+
+def figure(values: Sequence[float]) -> dict[str, float | None]:
+    """Return the mean and the standard deviation of a sample; null of a single one.
+
+    Args:
+        values: The sample.
+    """
+    return {"mean": fmean(values), "std": stdev(values) if len(values) > 1 else None}
+
+
+def ratio(mean: float, first: float) -> float | None:
+    """Return a mean over that of the first; None if that is 0.
+
+    Args:
+        mean: A mean.
+        first: That of the first.
+    """
+    return mean / first if first else None
+
+
+def _figures(
+    runs: Sequence[Timed], first: Sequence[Timed], of: Callable[[Timed], float]
+) -> dict[str, object]:
+    values = [of(one) for one in runs]
+    whole = figure(values)
+    to_first = ratio(fmean(values), fmean([of(one) for one in first]))
+    return {**whole, "ratio": to_first, "each": values}
 
 
 def print_simulation(timed: Sequence[Timed], engine: ChosenEngine) -> None:

@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli import (
-    policy_activate,
-    policy_changes,
-    policy_graph,
-    policy_proposals,
-    policy_show,
-    policy_test,
-)
+from modicum.cli import policy_approvals, policy_changes, policy_rules, policy_test
 from modicum.cli.exit_codes import Exit
-from modicum.cli.options import Json
+from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, point
 from modicum.cli.output import note, print_json, reporting
-from modicum.cli.policy_format import register
 from modicum.cli.policy_rules import (
     IMPLIED_SHOWN,
     RULES_SHOWN,
@@ -31,7 +23,141 @@ from modicum.cli.policy_rules import (
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.ledger.state.state import ActivePolicy
     from modicum.policy import CompiledPolicy
+
+
+def register_format(app: typer.Typer) -> None:
+    """Add the commands to those about policies."""
+    app.command("fmt")(fmt)
+    app.command("schema")(schema)
+
+
+def fmt(
+    file: Annotated[Path, typer.Argument(help="The policy file.", metavar="FILE")],
+    as_json: Json = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Rewrite FILE; its comments are kept.")
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Write nothing; leave with 4 if it would change."),
+    ] = False,
+) -> None:
+    """Print the canonical text of a policy; its SHA-256 is the policy's digest."""
+    if write and check:
+        raise typer.BadParameter("give --write or --check, not both")
+    with reporting(as_json=as_json):
+        if write or check:
+            _lay_out(file, as_json=as_json, write=write)
+        else:
+            _print_text(file, as_json=as_json)
+
+
+def _print_text(file: Path, *, as_json: bool) -> None:
+    from modicum.ops.files.documents import canonical_policy
+
+    compiled, text = canonical_policy(file)
+    if as_json:
+        print_json({"digest": compiled.policy.digest, "text": text})
+    else:
+        print(text, end="")
+
+
+def _lay_out(file: Path, *, as_json: bool, write: bool) -> None:
+    from modicum.ops.files.documents import lay_out_policy
+
+    changed = lay_out_policy(file, write=write)
+    if as_json:
+        print_json({"changed": changed})
+    elif write:
+        done = "formatted" if changed else "was formatted already"
+        print(f"{printable(str(file))}: {done}")
+    else:
+        remedy = f"not formatted; mend it with  modicum policy fmt --write {file}"
+        print(f"{printable(str(file))}: {remedy if changed else 'ok'}")
+    if changed and not write:
+        raise typer.Exit(Exit.INVALID)
+
+
+def schema(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="With --release: a policy, whose words are then offered.",
+            metavar="[POLICY]",
+        ),
+    ] = None,
+    release: Annotated[
+        bool, typer.Option("--release", help="The schema of release files.")
+    ] = False,
+    part: Annotated[
+        bool, typer.Option("--part", help="The schema of files that are included.")
+    ] = False,
+) -> None:
+    """Print the JSON Schema of policy files, for completion in editors."""
+    from modicum.policy.json_schema.policy import policy_schema
+    from modicum.policy.json_schema.release import release_schema
+
+    if file is not None and not release:
+        raise typer.BadParameter("a policy is given with --release only")
+    if release and part:
+        raise typer.BadParameter("give --release or --part, not both")
+    with reporting(as_json=False):
+        if not release:
+            print_json(policy_schema(part=part))
+        elif file is None:
+            print_json(release_schema())
+        else:
+            from modicum.ops.files.documents import load_policy
+
+            print_json(release_schema(load_policy(file).policy.vocabulary))
+
+
+def register_show(app: typer.Typer) -> None:
+    """Add the command to those about policies."""
+    app.command("show")(show)
+
+
+def show(
+    ledger: Ledger = DEFAULT_LEDGER,
+    numbers: Annotated[
+        bool,
+        typer.Option("--numbers", help="Number the lines, as denials name them."),
+    ] = False,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """Print the text of the ledger's active policy, as it was activated.
+
+    A denial that names `(active):47:5` means its line 47.
+    """
+    from modicum.api.local.governance.approval_cases import active_policy
+    from modicum.cli.ledger_access import open_view
+
+    with reporting(as_json=as_json):
+        book, _, _ = open_view(ledger, as_of=point(as_of)).look()
+        active_policy(book)  # Refuses a ledger without one, or one that is damaged.
+        policy = book.state.policy
+        assert policy is not None
+        if as_json:
+            print_json(_to_dict(policy))
+            return
+        for number, line in enumerate(policy.text.splitlines(), 1):
+            shown = printable(line)
+            print(f"{number:>5}  {shown}".rstrip() if numbers else shown)
+
+
+def _to_dict(policy: ActivePolicy) -> dict[str, object]:
+    return {
+        "name": policy.name,
+        "digest": policy.digest,
+        "entry": policy.seq,
+        "reason": policy.reason or None,
+        "accepted": list(policy.accepted),
+        "text": policy.text,
+    }
+
 
 __all__ = ["app", "print_counts"]
 
@@ -87,7 +213,7 @@ def _checked(
     checked: list[tuple[Path, CompiledPolicy]], *, strict: bool
 ) -> dict[str, object]:
     """Return what one file is checked to be, or, for several, each of them."""
-    from modicum.api.local.views.problems import problems_view
+    from modicum.api.local.views.ledger import problems_view
 
     each = [
         {
@@ -152,10 +278,10 @@ def _load(file: Path) -> CompiledPolicy:
     return load_policy(file)
 
 
-register(app)
-policy_show.register(app)
-policy_graph.register(app)
+register_format(app)
+register_show(app)
+policy_rules.register(app)
 policy_test.register(app)
 policy_changes.register(app)
-policy_activate.register(app)
-policy_proposals.add_to(app)
+policy_approvals.register(app)
+policy_approvals.add_proposals_to(app)

@@ -1,4 +1,4 @@
-"""`modicum policy approve`, `reject` and `approvals`: who agrees to the next policy."""
+"""`modicum policy propose`, `approve`, `reject` and `activate`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.exit_codes import Exit
-from modicum.cli.governance import Head, Key, Reason, office_of, print_said, signer_of
-from modicum.cli.hearings import hearing_lines, spoken_line
+from modicum.cli.exit_codes import Exit, exit_for
+from modicum.cli.governance import (
+    Head,
+    Key,
+    Reason,
+    hearing_lines,
+    office_of,
+    print_said,
+    signer_of,
+    spoken_line,
+)
 from modicum.cli.ledger_signatures import PassphraseFile
-from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
+from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
 from modicum.cli.output import print_json, reporting
-from modicum.core.errors import printable
+from modicum.core.errors import ModicumError, printable
 
 if TYPE_CHECKING:
-    from modicum.api.local.governance.activation import Weighed
+    from modicum.api.local.governance.activation import Activation, Weighed
+    from modicum.ledger.state.pending import Proposal
     from modicum.policy import CompiledPolicy
 
 PolicyFile = Annotated[Path, typer.Argument(help="The policy file.", metavar="FILE")]
@@ -37,7 +46,7 @@ _DIGEST = re.compile(r"[0-9a-fA-F]{12,64}", re.ASCII)
 _EARLIER = "under an earlier policy"
 
 
-def add_to(app: typer.Typer) -> None:
+def add_approvals_to(app: typer.Typer) -> None:
     """Add the commands to those about policies."""
     app.command("approve")(approve)
     app.command("reject")(reject)
@@ -61,7 +70,7 @@ def approve(
     who activates it chooses which of these conflicts to accept.
     """
     from modicum.api.local.views.approvals import conflicts_view, receipt_view
-    from modicum.api.local.views.problems import problems_view
+    from modicum.api.local.views.ledger import problems_view
 
     with reporting(as_json=as_json):
         said = office_of(ledger, actor).approve_policy(
@@ -115,7 +124,7 @@ def approvals(
 
     What was said before the active policy came was about another change.
     """
-    from modicum.api.local.governance.governance import missing_approvals
+    from modicum.api.local.governance.approval_cases import missing_approvals
     from modicum.api.local.views.approvals import approvals_view, vote_view
 
     with reporting(as_json=as_json):
@@ -176,3 +185,159 @@ def _state(weighed: Weighed, rule: str) -> str:
     if rule in weighed.accepted:
         return "accepted"
     return "CONFLICT" if rule in weighed.made else "as before"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to those about policies."""
+    app.command("activate")(activate)
+    add_approvals_to(app)
+
+
+def activate(
+    file: PolicyFile,
+    reason: Reason,
+    ledger: Ledger = DEFAULT_LEDGER,
+    accept_conflict: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept-conflict",
+            help="The id of a rule, or its scope, that history exceeds and that may"
+            " stay so: it denies what it is about, in the cells that are over. Or"
+            " `attribute:NAME`: the attribute is gone, and is none of the new ones.",
+            metavar="NAME",
+        ),
+    ] = None,
+    replaces: Annotated[
+        str | None,
+        typer.Option(
+            "--replaces",
+            help="The digest of the policy that this one was reviewed against; leave"
+            " with 7 if another one is active.",
+            metavar="DIGEST",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it means; write nothing.")
+    ] = False,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Put a policy in the place of the ledger's active one.
+
+    Leaves with 4 if releases already made exceed a rule that is new or tighter, or
+    that they did not exceed before, unless each is accepted; if a privacy unit is
+    redefined under a name that losses were recorded for; and if an attribute that they
+    read is gone where others are new, unless that is accepted. Leaves with 5 if people
+    must agree first.
+    """
+    from modicum.api.local.governance.activation import refuse_unready
+
+    with reporting(as_json=as_json):
+        office, successor = office_of(ledger, actor), load(file)
+        accept = accept_conflict or []
+        if dry_run:
+            weighed = office.weigh(successor, accept=accept, replaces=replaces)
+            _print(weighed, None, ledger, as_json=as_json)
+            try:
+                refuse_unready(weighed)
+            except ModicumError as error:
+                if not as_json:  # One document says it all.
+                    raise
+                raise typer.Exit(exit_for(error)) from error
+            return
+        done = office.activate(
+            successor, reason=reason, accept=accept, replaces=replaces
+        )
+        _print(done.weighed, done, ledger, as_json=as_json)
+
+
+def _print(
+    weighed: Weighed, done: Activation | None, ledger: str, *, as_json: bool
+) -> None:
+    from modicum.api.local.views.approvals import activation_view
+
+    if as_json:
+        print_json(activation_view(weighed, done))
+    else:
+        for line in _lines(weighed, done, ledger):
+            print(printable(line))
+
+
+def _lines(weighed: Weighed, done: Activation | None, ledger: str) -> Iterator[str]:
+    new, old = weighed.successor, weighed.replaced.policy
+    called = f"policy `{new.policy.name}` ({new.policy.digest[:12]})"
+    if weighed.holds_already:
+        yield f"{shown(ledger)}: {called} is active already"
+        return
+    verb = "is active" if done else "would be active"
+    replaced = f"`{old.name}` ({old.digest[:12]})"
+    yield f"{shown(ledger)}: {called} {verb}, in place of {replaced}"
+    rules = len(new.rules)
+    entry = f", entry {done.seq}" if done else ""
+    yield f"  {rules} rule{'' if rules == 1 else 's'}{entry}"
+    yield from conflict_lines(weighed)
+    for line in hearing_lines(weighed.hearings):
+        yield f"  {line}"
+
+
+Text = Annotated[
+    bool, typer.Option("--text", help="Print the texts of the policies, too.")
+]
+
+
+def add_proposals_to(app: typer.Typer) -> None:
+    """Add the commands to those about policies."""
+    app.command("propose")(propose)
+    app.command("proposals")(proposals)
+
+
+def propose(
+    file: PolicyFile,
+    reason: Reason,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Ask people to agree to a policy; its text stands in the ledger. Exits 0 or 5."""
+    from modicum.api.local.governance.approval_cases import missing_approvals
+    from modicum.api.local.views.approvals import proposal_view
+
+    with reporting(as_json=as_json):
+        office = office_of(ledger, actor)
+        found = office.propose_policy(load(file), reason=reason)
+        if as_json:
+            print_json(proposal_view(found))
+        else:
+            print(_line(found.proposal))
+            for line in hearing_lines(found.hearings):
+                print(f"  {line}")
+        if missing_approvals(found.hearings):
+            raise typer.Exit(Exit.NEEDS_APPROVAL)
+
+
+def proposals(
+    ledger: Ledger = DEFAULT_LEDGER, text: Text = False, as_json: Json = False
+) -> None:
+    """List the policies that are proposed, and who is missing."""
+    from modicum.api.local.views.approvals import pending_policy_view
+
+    with reporting(as_json=as_json):
+        found = office_of(ledger, None).proposals()
+        if as_json:
+            print_json({"proposals": tuple(map(pending_policy_view, found))})
+            return
+        if not found:
+            print("no policy is proposed")
+        for one in found:
+            print(printable(f"{_line(one.proposal)}: {one.reason}"))
+            for line in hearing_lines(one.hearings):
+                print(f"  {line}")
+            for line in one.text.splitlines() if text else ():
+                print(printable(f"    {line}"))
+
+
+def _line(one: Proposal) -> str:
+    return printable(
+        f"policy `{one.name}` ({one.digest[:12]}) is proposed by {one.by} since"
+        f" {one.at[:10]} (entry {one.seq})"
+    )

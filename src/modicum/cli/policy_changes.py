@@ -161,7 +161,7 @@ def explain(
     The active policy is that of ledger.db, if no other ledger is given.
     """
     from modicum.api.local.policies.rule_standing import rule_standing
-    from modicum.cli.policy_explain import SHOWN, print_rule, rule_to_dict
+    from modicum.cli.policy_text import SHOWN, print_rule, rule_to_dict
     from modicum.policy.rule_lookup import find_rules
     from modicum.policy.rule_profile import rule_profiles
     from modicum.policy.rules import Stage

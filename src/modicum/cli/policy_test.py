@@ -220,7 +220,7 @@ def _to_dict(
 
 
 def _answer_to_dict(suite: Suite, answer: Answer) -> dict[str, object]:
-    from modicum.api.local.views.problems import problems_view
+    from modicum.api.local.views.ledger import problems_view
 
     test, expected = answer.test, answer.test.expected
     return {

@@ -39,8 +39,7 @@ def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
     """
     from rich.table import Table
 
-    from modicum.query.explaining import outlook, scale_in_answers
-    from modicum.query.explanation import computed
+    from modicum.query.explanation import computed, outlook, scale_in_answers
 
     lowered = query.lowered
     print(decision_text(decision, whole=whole))
@@ -81,8 +80,7 @@ def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
         query: The query.
         decision: What the ledger would say.
     """
-    from modicum.query.expected import errors_of
-    from modicum.query.explanation import computed, derivation
+    from modicum.query.explanation import computed, derivation, errors_of
 
     lowered = query.lowered
     return {

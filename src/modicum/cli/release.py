@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from modicum.cli.exit_codes import Exit
+from modicum.cli.governance import Subject, hearing_lines, spoken_line
 from modicum.cli.group import later
 from modicum.cli.options import (
     DEFAULT_LEDGER,
@@ -21,11 +25,21 @@ from modicum.cli.options import (
     expires_in_seconds,
     point,
 )
-from modicum.cli.output import print_decision, print_json, reporting
-from modicum.cli.release_files import File, read_release, was_lowered
+from modicum.cli.output import (
+    note,
+    print_decision,
+    print_json,
+    print_table,
+    reporting,
+    seconds,
+)
+from modicum.cli.release_files import File, named_releases, read_release, was_lowered
+from modicum.core.errors import ModicumError, printable
 
 if TYPE_CHECKING:
     from modicum.api.local import Workspace
+    from modicum.api.local.approvers import AskedPeople
+    from modicum.api.local.ledger_view import LedgerView
     from modicum.ledger import Standing
 
 app = typer.Typer(help="Check, submit, and follow releases.", no_args_is_help=True)
@@ -176,3 +190,199 @@ later(
     reject="governance.reject",
     approvals="approvals.approvals",
 )
+
+
+def approvals(
+    subject: Subject, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False
+) -> None:
+    """Show who agreed to a release and who is missing. Exits 5 if somebody is.
+
+    By its id, a release is weighed that somebody spoke about. If only its digest is
+    known, that is done by every approval of the policy.
+    """
+    from modicum.cli.ledger_access import open_workspace
+
+    with reporting(as_json=as_json):
+        found = list(_asked(subject, open_workspace(ledger)))
+        if as_json:
+            print_json(_to_dict(found))
+        else:
+            for line in _lines(found):
+                print(printable(line))
+        if not all(one.complete for one in found):
+            raise typer.Exit(Exit.NEEDS_APPROVAL)
+
+
+def _asked(subject: str, view: LedgerView) -> Iterator[AskedPeople]:
+    from modicum.api.local.approvers import asked_people, asked_people_of
+
+    for one in named_releases(subject):
+        if isinstance(one, str):
+            yield asked_people_of(one, view)
+        else:
+            yield asked_people(one, view)
+
+
+def _lines(found: Iterable[AskedPeople]) -> Iterator[str]:
+    for people in found:
+        if people.standing is not None:
+            status, seq = people.standing.status.value, people.standing.seq
+            stands = f"{people.release} is {status} (entry {seq})"
+            yield f"{stands}: nobody is asked any more"
+        elif people.corrects:
+            yield (
+                f"{people.release} is to be corrected: a person who did not ask for"
+                " that approves it"
+            )
+        elif not people.hearings:
+            yield f"{people.release} needs no approval"
+        elif not people.exact:
+            yield (
+                "its contents are not in the ledger: it needs these at most; with its"
+                " file, only those that it needs are shown"
+            )
+        yield from hearing_lines(people.hearings)
+        for said in people.spoken:
+            other = said.content != people.content
+            yield spoken_line(said, "another content" if other else "")
+
+
+def _to_dict(found: Iterable[AskedPeople]) -> dict[str, object]:
+    from modicum.api.local.views.approvals import approvals_view, vote_view
+
+    return {
+        "approvals": approvals_view(one for each in found for one in each.hearings),
+        "exact": all(one.exact for one in found),
+        "spoken": [
+            vote_view(one, current=one.content == each.content)
+            for each in found
+            for one in each.spoken
+        ],
+    }
+
+
+def list_releases(
+    status: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--status",
+            help="Only those that stand so: reserved, started, posted, recorded, voided"
+            " or expired; repeatable.",
+            metavar="STATUS",
+        ),
+    ] = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """List the releases that were let in, oldest first, and where each stands."""
+    from modicum.cli.ledger_access import open_view
+
+    with reporting(as_json=as_json):
+        wanted = _statuses(status or ())
+        found = [
+            one
+            for one in _standings(open_view(ledger, as_of=point(as_of)))
+            if not wanted or one.status.value in wanted
+        ]
+        if as_json:
+            from modicum.api.local.views.releases import listed_view
+
+            print_json({"releases": [listed_view(one) for one in found]})
+        elif found:
+            _print_list(found)
+        else:
+            print("no release stands so" if wanted else "no release was let in")
+
+
+def _statuses(given: Iterable[str]) -> frozenset[str]:
+    from modicum.ledger import ReleaseStatus
+
+    known = [one.value for one in ReleaseStatus]
+    for one in given:
+        if one not in known:
+            raise typer.BadParameter(
+                f"`{one}` is not one of {', '.join(known)}", param_hint="--status"
+            )
+    return frozenset(given)
+
+
+def _standings(view: LedgerView) -> list[Standing]:
+    from modicum.api.local.history import standings_at
+
+    book, _, now = view.look()
+    return standings_at(book, now)
+
+
+def _print_list(found: Iterable[Standing]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("ENTRY", justify="right", no_wrap=True)
+    for title in ("STATUS", "DAY", "RELEASE", "RESERVED UNTIL"):
+        table.add_column(title, no_wrap=True)
+    for one in found:
+        table.add_row(
+            str(one.seq),
+            one.status.value,
+            date.fromordinal(one.day).isoformat(),
+            escape(printable(one.id)),
+            seconds(one.expires_at) if one.expires_at else "",
+        )
+    print_table(table, spare=("DAY",))
+
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        help="The command and its arguments, after two dashes.",
+        metavar="CMD",
+        show_default=False,
+    ),
+]
+
+
+def run(
+    release: ReleaseId,
+    command: Words,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+) -> None:
+    """Start a reserved release, run a command, and post the release if it ends well.
+
+    The loss is spent before the command begins. If the command fails, or is killed,
+    the release stays started, and spent. The exit code is that of the command: 128 and
+    the number of the signal if a signal ended it. Signals go to the command.
+
+    It finds the release's id in MODICUM_RESERVATION, the ledger in MODICUM_LEDGER, and
+    in MODICUM_RESERVED, as JSON, the guarantee that was declared for each mechanism.
+    """
+    from modicum.api.local.reservation_use import Use
+    from modicum.cli.ledger_access import open_workspace
+    from modicum.ops.command import Command, environment
+
+    with reporting(as_json=False), TemporaryDirectory(prefix="modicum-run-") as claims:
+        workspace = open_workspace(ledger, actor=actor)
+        use = Use(workspace, release)  # Refuses what is not reserved.
+        ready = Command(command, environment(use, ledger, Path(claims)))
+        code = ready.run(lambda: _start(release, workspace.start))
+        if code == 0:
+            _post(release, workspace.post)
+        else:
+            note(f"{release}: the command left with {code}; stays started, and spent")
+    raise typer.Exit(code)
+
+
+def _start(release: str, start: Callable[[str], object]) -> None:
+    start(release)
+    note(f"{release}: started; its loss is spent")
+
+
+def _post(release: str, post: Callable[[str], object]) -> None:
+    try:
+        post(release)
+    except ModicumError:
+        note(f"{release}: the command ended well, and the release is not posted yet")
+        raise
+    note(f"{release}: posted")

@@ -59,7 +59,7 @@ def fit(
     or 3 if nothing passes. A release that stands already needs nothing: that exits 0,
     too.
     """
-    from modicum.system.new_files import write_new
+    from modicum.system.files import write_new
 
     with reporting(as_json=as_json):
         decision = _checked(file, policy, ledger, as_of, quiet=as_json)
@@ -97,7 +97,7 @@ def options(
     Writes nothing; exits 0, or 3 if it is denied and no single change helps. Of a
     release of many mechanisms not everything is tried; it says so then.
     """
-    from modicum.api.local.views.decisions import options_view
+    from modicum.api.local.views.releases import options_view
 
     with reporting(as_json=as_json):
         decision = _checked(file, policy, ledger, as_of, quiet=as_json)

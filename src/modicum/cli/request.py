@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.governance import Reason, office_of
-from modicum.cli.hearings import hearing_lines
+from modicum.cli.governance import Reason, hearing_lines, office_of
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
 from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable

@@ -45,7 +45,7 @@ class Asked:
         Raises:
             InputError: If the attributes are not those that the query reads.
         """
-        from modicum.risk.measurement.attributes import attributes_read
+        from modicum.risk.measurement.facts import attributes_read
 
         if choice.charge is None or choice.charge.release is None:
             return None

@@ -9,9 +9,13 @@ import typer
 
 from modicum.cli.options import Json
 from modicum.cli.output import print_json, print_table, reporting
-from modicum.cli.risk_given import one_of, refuse_unheard
-from modicum.cli.risk_options import Delta, Mechanism
-from modicum.cli.risk_words import in_options
+from modicum.cli.risk_options import (
+    Delta,
+    Mechanism,
+    in_options,
+    one_of,
+    refuse_unheard,
+)
 from modicum.core.errors import printable
 from modicum.core.rationals import brief
 

@@ -9,7 +9,7 @@ from modicum.cli.output import print_table
 from modicum.cli.risk_release import Asked, release_lines
 from modicum.core.errors import printable
 from modicum.core.rationals import brief
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Claim
 from modicum.risk.measurement.documents import statistic_at
 from modicum.risk.profile import RELATION
 

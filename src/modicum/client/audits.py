@@ -13,7 +13,7 @@ from modicum.client.retry_connection import ATTEMPTS_MAX, Connection, Request
 from modicum.core.errors import UnavailableError
 from modicum.storage.proofs.bundles import open_bundle, verify_bundle
 from modicum.storage.proofs.verification import Trust, Verified, load_trust
-from modicum.system.new_files import write_whole
+from modicum.system.files import write_whole
 
 _ZIP: Final = "application/zip"
 #: A bundle is copied in pieces of so many bytes.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modicum.api.local.governance.governing import Governance
+from modicum.api.local.governance.actions import Governance
 from modicum.client.view import RemoteView
 
 

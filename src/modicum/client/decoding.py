@@ -1,30 +1,146 @@
-"""What a server tells of the escrow, as values."""
+"""What a server answers, as values."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from modicum.api.local.escrow.approvals import SaidToData
 from modicum.api.local.escrow.disclosure import LetGo
+from modicum.api.local.governance.approval_cases import Spoken
 from modicum.api.local.views.contracts import recorded_flow
-from modicum.api.schema import escrow as schema
-from modicum.api.schema.shape import plain
+from modicum.api.schema import approval as schema
+from modicum.api.schema import escrow as escrow_schema
+from modicum.api.schema.policy import Approval as ApprovalShape
+from modicum.api.schema.release import Decision, DecisionText, ReleaseState
+from modicum.api.schema.shape import convert, plain
 from modicum.client.problems import not_understood
-from modicum.client.told import decoded
-from modicum.core.errors import InputError
+from modicum.core.errors import InputError, UnavailableError
 from modicum.escrow.programs import Program, Range
+from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
+from modicum.ledger.decision.approvals import Hearing
 from modicum.ledger.log.contracts import Version
+from modicum.ledger.log.release_codec import release_from_plain
 from modicum.ledger.state.consent import Consent, Consents, Ownership
 from modicum.ledger.state.datasets import DataSet, DataVersion
 from modicum.ledger.state.flow import Flow
+from modicum.ledger.state.lifecycle import unknown_release
+from modicum.policy.model import Approval
+from modicum.policy.predicates import Constant
+
+
+def approval_of(one: ApprovalShape) -> Approval:
+    """Return what an approval takes; the server says which releases need it."""
+    return Approval(
+        when=Constant(value=True),
+        need=one.need,
+        roles=one.roles,
+        requester_may_approve=one.requester_may_approve,
+        mark=None,
+    )
+
+
+def hearings_of(found: Iterable[schema.ApprovalStatus]) -> tuple[Hearing, ...]:
+    """Return where approvals stand.
+
+    Args:
+        found: What a server answers.
+
+    Raises:
+        UnavailableError: If it contradicts itself.
+    """
+    return tuple(map(_hearing, found))
+
+
+def _hearing(one: schema.ApprovalStatus) -> Hearing:
+    found = Hearing(
+        approval_of(one), one.approved_by, one.rejected_by, one.left, one.asking
+    )
+    # It is given only if all that is told agrees on that.
+    if (found.given, found.missing) != (one.given, one.missing):
+        raise not_understood("what it says of an approval contradicts itself").alone()
+    return found
+
+
+def spoken_of(found: Iterable[schema.Vote]) -> tuple[Spoken, ...]:
+    """Return what people said, oldest first.
+
+    Args:
+        found: What a server answers.
+    """
+    return tuple(
+        Spoken(
+            seq=one.entry,
+            at=one.at,
+            by=one.by,
+            content=one.content,
+            approves=one.approves,
+            roles=one.roles,
+            reason=one.reason,
+            key=one.key or "",
+        )
+        for one in found
+    )
+
+
+T = TypeVar("T")
+
+
+def decoded(kind: type[T], document: object) -> T:
+    """Return an answer as a shape; keys that this version does not know are ignored.
+
+    Args:
+        kind: The shape.
+        document: The answer.
+
+    Raises:
+        UnavailableError: If it does not have that shape.
+    """
+    try:
+        return convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise not_understood(str(error)).alone() from None
+
+
+def decision_in(told: Any) -> Decision:
+    """Return a decision without its prose, which another version may form otherwise.
+
+    Args:
+        told: What a server told.
+
+    Raises:
+        UnavailableError: If it is not of that form.
+    """
+    if isinstance(told, dict):
+        told = {key: value for key, value in told.items() if key != "words"}
+    return decoded(Decision, told)
+
+
+def text_of(told: Mapping[str, Any]) -> DecisionText:
+    """Return the prose of a decision; none if it is missing, or of another form.
+
+    Args:
+        told: What a server told.
+    """
+    words = told.get("words")
+    if isinstance(words, dict):
+        # The rest is not shown, and another version may form it otherwise.
+        words = {key: words[key] for key in ("reasons", "added") if key in words}
+    try:
+        return decoded(DecisionText, words)
+    except UnavailableError:
+        return DecisionText()
 
 
 def version_of(told: object) -> Version:
     """Return a version of a data set."""
-    one = decoded(schema.Version, told)
+    one = decoded(escrow_schema.Version, told)
     return Version(one.id, one.version)
 
 
@@ -48,7 +164,7 @@ def data_of(told: object) -> dict[str, DataSet]:
                 for each in one.versions
             },
         )
-        for one in decoded(schema.DataSetList, told).data_sets
+        for one in decoded(escrow_schema.DataSetList, told).data_sets
     }
 
 
@@ -63,12 +179,12 @@ def flow_of(told: Mapping[str, Any]) -> Flow:
     return flow
 
 
-def consents_of(one: schema.Consents) -> Consents:
+def consents_of(one: escrow_schema.Consents) -> Consents:
     """Return where the owners stand whose agreement a contract takes."""
     return Consents(tuple(map(_consent_of, one.by_data)), one.people)
 
 
-def _consent_of(one: schema.Consent) -> Consent:
+def _consent_of(one: escrow_schema.Consent) -> Consent:
     return Consent(one.data, one.need, one.approved_by, one.rejected_by, one.left)
 
 
@@ -76,7 +192,7 @@ def program_of(told: object) -> Program | None:
     """Return a program; it is what its digest says. None if there is none."""
     if told is None:
         return None
-    one = decoded(schema.Program, told)
+    one = decoded(escrow_schema.Program, told)
     try:
         low, high = map(Fraction, one.range)
         program = Program(
@@ -96,7 +212,7 @@ def program_of(told: object) -> Program | None:
 
 def said_to_data_of(told: object) -> SaidToData:
     """Return what an owner said to a version of their data."""
-    one = decoded(schema.VersionVoteReceipt, told)
+    one = decoded(escrow_schema.VersionVoteReceipt, told)
     return SaidToData(
         Version(one.id, one.version),
         one.digest,
@@ -111,7 +227,7 @@ def said_to_data_of(told: object) -> SaidToData:
 
 def let_go_of(told: object) -> LetGo:
     """Return what went out."""
-    one = decoded(schema.Disclosed, told)
+    one = decoded(escrow_schema.Disclosed, told)
     return LetGo(
         one.contract,
         one.flow,
@@ -119,4 +235,69 @@ def let_go_of(told: object) -> LetGo:
         one.answers,
         one.score,
         None if one.bin is None else plain(one.bin),
+    )
+
+
+#: No release has a longer id.
+_ID_CHARACTERS_MAX: Final = 200
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+
+
+def named(release: str, hole: str = "release") -> dict[str, str]:
+    """Return the id of a release, or of a contract, as it goes into an address.
+
+    Args:
+        release: The id.
+        hole: What the address calls it.
+
+    Raises:
+        InputError: If nothing has such an id.
+    """
+    if not 0 < len(release) <= _ID_CHARACTERS_MAX or release in {".", ".."}:
+        raise unknown_release(release)
+    return {hole: release}
+
+
+def recorded_release(told: Any) -> RecordedRelease:
+    """Return a release that a server tells as the ledger keeps it.
+
+    Args:
+        told: What it tells.
+
+    Raises:
+        UnavailableError: If it is none.
+    """
+    try:
+        return release_from_plain(told)
+    except ValueError as error:
+        raise not_understood(f"its release is none ({error})") from None
+
+
+def standing_of(told: object) -> Standing:
+    """Return where a release stands.
+
+    Args:
+        told: What a server tells.
+
+    Raises:
+        UnavailableError: If it tells something else.
+    """
+    one = decoded(ReleaseState, told)
+    try:
+        status = ReleaseStatus(one.status)
+    except ValueError:
+        raise not_understood(f"no release is `{one.status[:40]}`") from None
+    if not _DAY.fullmatch(one.day):
+        raise not_understood(f"no day is `{one.day[:40]}`")
+    try:
+        day = date.fromisoformat(one.day).toordinal()
+    except ValueError:
+        raise not_understood(f"no day is `{one.day}`") from None
+    return Standing(
+        one.release,
+        one.content,
+        status,
+        one.expires_at or "",
+        one.entry,
+        day,
     )

@@ -19,14 +19,16 @@ from modicum.api.local.escrow.approvals import SaidToContract, SaidToData
 from modicum.api.local.escrow.datasets import Declared, Owned
 from modicum.api.local.escrow.disclosure import LetGo
 from modicum.api.local.escrow.execution import Ran
-from modicum.api.local.governance.governance import reason_text
+from modicum.api.local.governance.approval_cases import reason_text
 from modicum.api.schema.escrow import Consents, ContractVoteReceipt
 from modicum.client.decision import decision_of
 from modicum.client.decoding import (
     consents_of,
     data_of,
+    decoded,
     flow_of,
     let_go_of,
+    named,
     program_of,
     said_to_data_of,
     version_of,
@@ -34,10 +36,8 @@ from modicum.client.decoding import (
 from modicum.client.escrow_proposals import RemoteAsking
 from modicum.client.jobs import Job
 from modicum.client.problems import not_understood
-from modicum.client.releases import named
 from modicum.client.request_encoding import Sent, sent
 from modicum.client.retry_connection import Request
-from modicum.client.told import decoded
 from modicum.client.votes import Key, signature_form, signed_again, signer_of
 from modicum.core.errors import Code, Problem, StaleError
 from modicum.ledger.log.approval_statement import Signer

@@ -12,11 +12,9 @@ import msgspec
 from modicum.api import operations
 from modicum.api.local.escrow.proposal import Heading
 from modicum.api.ports.escrow import Limits
-from modicum.client.decoding import flow_of
-from modicum.client.releases import named
+from modicum.client.decoding import decoded, flow_of, named
 from modicum.client.request_encoding import Sent, sent
 from modicum.client.retry_connection import Request
-from modicum.client.told import decoded
 from modicum.client.view import RemoteView
 from modicum.core.rationals import number_text
 from modicum.escrow.blocks import ByBlocks

@@ -12,9 +12,9 @@ import msgspec
 from modicum.api import operations
 from modicum.api.operations import Operation
 from modicum.api.schema.job import JobItem
+from modicum.client.decoding import decoded
 from modicum.client.problems import mistake_of, not_understood
 from modicum.client.retry_connection import Connection, Request
-from modicum.client.told import decoded
 from modicum.core.errors import (
     Code,
     InputError,

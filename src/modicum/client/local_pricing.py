@@ -6,8 +6,8 @@ from typing import Self
 
 from modicum.api.local.evaluation import Description
 from modicum.api.local.submit import Submission, prepared, prepared_past
-from modicum.client.elsewhere import not_from_here
 from modicum.client.request_encoding import Sent, sent
+from modicum.client.session import not_from_here
 from modicum.policy import CompiledPolicy
 
 

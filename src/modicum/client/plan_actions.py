@@ -11,18 +11,17 @@ from modicum.api import operations
 from modicum.api.local.plans.actions import Rounds, plan_named
 from modicum.api.local.plans.commit import Committed
 from modicum.api.local.plans.plan import Plan, read_plan
-from modicum.api.local.plans.remainder import Remainder
 from modicum.api.local.plans.requests import Request as Asked
-from modicum.api.local.plans.rounds import Round, Turn, must_be_open
+from modicum.api.local.plans.rounds import Remainder, Round, Turn, must_be_open
 from modicum.api.local.plans.solution import SOLVER, refuse_unknown_solver
 from modicum.api.local.submit import RESERVATION_SECONDS, refuse_odd_length
 from modicum.api.schema.plan import OpenedRound
-from modicum.client.elsewhere import not_from_here
+from modicum.client.decoding import decoded
 from modicum.client.jobs import Job, given_up_on_the_way_out
 from modicum.client.problems import not_understood
 from modicum.client.request_encoding import Sent, sent
 from modicum.client.retry_connection import Request
-from modicum.client.told import decoded
+from modicum.client.session import not_from_here
 from modicum.client.view import RemoteView
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.rationals import number_text

@@ -10,20 +10,23 @@ import msgspec
 from modicum.api import operations
 from modicum.api.local.decision import Decision
 from modicum.api.local.evaluation import Description, price_release
-from modicum.api.local.governance.approval_cases import Spoken, Topic
+from modicum.api.local.governance.approval_cases import Spoken, Topic, missing_approvals
 from modicum.api.local.governance.approvals import Said, refuse_other_content
-from modicum.api.local.governance.governance import missing_approvals
 from modicum.api.local.governance.requests import PendingRequest, Requested
 from modicum.api.schema import approval as schema
 from modicum.client.base_actions import RemoteOffice
 from modicum.client.decision import decision_of
-from modicum.client.elsewhere import not_from_here
-from modicum.client.hearings import hearings_of, spoken_of
+from modicum.client.decoding import (
+    decoded,
+    hearings_of,
+    named,
+    recorded_release,
+    spoken_of,
+)
 from modicum.client.problems import not_understood
-from modicum.client.releases import named, recorded_release
 from modicum.client.request_encoding import sent
 from modicum.client.retry_connection import Request
-from modicum.client.told import decoded
+from modicum.client.session import not_from_here
 from modicum.client.votes import Key, Speech, say, signer_of
 from modicum.ledger.decision.approvals import Hearing
 from modicum.ledger.state.pending import Request as Waiting

@@ -19,9 +19,9 @@ import msgspec
 
 from modicum.api.operations import PREFIX, Operation
 from modicum.client.credentials import Token, address_of, trusted
+from modicum.client.decoding import decoded
 from modicum.client.problems import mistake_of, not_understood
 from modicum.client.request_encoding import Sent
-from modicum.client.told import decoded
 from modicum.client.transport_errors import for_good
 from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
 

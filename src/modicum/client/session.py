@@ -9,7 +9,7 @@ from modicum.api import operations
 from modicum.api.operations import Operation
 from modicum.client.problems import not_understood
 from modicum.client.retry_connection import Connection, Request
-from modicum.core.errors import Code, InputError
+from modicum.core.errors import Code, InputError, Problem, UsageError
 
 A = TypeVar("A")
 
@@ -68,3 +68,20 @@ class Asking:
         if not isinstance(told, dict):
             raise not_understood("it tells of nothing")
         return told
+
+
+def not_from_here(what: str, instead: str) -> UsageError:
+    """Return the mistake of asking a server for what is done where the ledger is.
+
+    Args:
+        what: What was asked for.
+        instead: What to do instead.
+    """
+    return UsageError(
+        Problem(
+            Code.NOT_SUPPORTED,
+            f"{what} cannot be had from a server",
+            notes=("nothing was done by this",),
+            help=instead,
+        )
+    )

@@ -12,15 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
-from modicum.api.local.governance.approval_cases import Topic
+from modicum.api.local.governance.approval_cases import Topic, reason_text
 from modicum.api.local.governance.approvals import Said
-from modicum.api.local.governance.governance import reason_text
 from modicum.api.schema.approval import VoteReceipt
-from modicum.client.hearings import hearings_of
+from modicum.client.decoding import decoded, hearings_of
 from modicum.client.problems import not_understood
 from modicum.client.request_encoding import sent
 from modicum.client.retry_connection import Request
-from modicum.client.told import decoded
 from modicum.client.view import RemoteView
 from modicum.core.errors import Code, Problem, StaleError
 from modicum.ledger.decision.approvals import Hearing, roles_of

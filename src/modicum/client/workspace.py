@@ -7,20 +7,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from modicum.api import operations
-from modicum.api.local.reservation_use import Use
-from modicum.api.local.using_ports import Adapters
+from modicum.api.local.reservation_use import Adapters, Use
 from modicum.api.operations import Operation
 from modicum.api.schema.release import ReleaseState
 from modicum.client.actions import RemoteGovernance
 from modicum.client.audits import RemoteAudits
-from modicum.client.elsewhere import not_from_here
+from modicum.client.decoding import named, standing_of
 from modicum.client.escrow import RemoteEscrow
 from modicum.client.jobs import RemoteJobs
 from modicum.client.plan_actions import RemoteRounds
 from modicum.client.policies import RemotePolicies
-from modicum.client.releases import named, standing_of
 from modicum.client.request_encoding import Sent, sent
 from modicum.client.retry_connection import Connection, Request
+from modicum.client.session import not_from_here
 from modicum.client.submit import Deciding
 from modicum.ledger import Standing
 

@@ -1,9 +1,9 @@
-"""Mistakes as they are found: with a place, collected, each said once."""
+"""Mistakes, collected: each with its place, once, and with the nearest known word."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -175,3 +175,14 @@ def _slips(typed: str, meant: str) -> int:
 def place(mark: Mark | None) -> str:
     """Return ``file:line`` for a note, or a dash when there is no file."""
     return f"{mark.file}:{mark.line}" if mark is not None else "-"
+
+
+def shortened(names: Sequence[str], most: int = 5) -> str:
+    """Return names separated by commas, the first of them if there are too many.
+
+    Args:
+        names: The names.
+        most: How many to show.
+    """
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")

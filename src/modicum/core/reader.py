@@ -15,10 +15,17 @@ from modicum.core.diagnostics import (
     place,
     placed,
 )
-from modicum.core.document import Entries, Items, Kind, Node, Scalar, describe
+from modicum.core.document import (
+    Entries,
+    Items,
+    Kind,
+    Node,
+    Scalar,
+    describe,
+    flow_text,
+)
 from modicum.core.errors import Code
 from modicum.core.fields import Fields, has_decimal_comma
-from modicum.core.flow_text import flow_text
 from modicum.core.rationals import parse_number
 
 __all__ = [

@@ -12,9 +12,8 @@ from modicum.core.redaction import scrubbed
 from modicum.engines.file_state import must_be_unchanged, state_of
 from modicum.engines.protocol import failed
 from modicum.engines.sources import Source, source_of
-from modicum.query.sql.answers import read_answers
 from modicum.query.sql.columns import Form, as_declared, misfits
-from modicum.query.sql.statements import Dialect, Statements, statements
+from modicum.query.sql.statements import Dialect, Statements, read_answers, statements
 from modicum.query.statistics import Exact, ExactPlan, KeyValue, Secrets
 from modicum.query.tables import Table
 

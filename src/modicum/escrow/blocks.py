@@ -34,8 +34,8 @@ from typing import Final
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief, number_text
 from modicum.escrow.programs import STEPS, Range
+from modicum.query.intervals import gaussian_scale, laplace_scale
 from modicum.query.request import Noise
-from modicum.query.scales import gaussian_scale, laplace_scale
 
 #: With one block nothing is gained, and the sandbox runs once for each.
 BLOCKS_MIN: Final = 2

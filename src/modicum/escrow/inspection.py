@@ -16,8 +16,7 @@ from typing import Final, Literal, TypeAlias
 from modicum.core.canonical import encode
 from modicum.core.errors import printable
 from modicum.escrow.catalog import vetted
-from modicum.escrow.code_remarks import Found, found_in
-from modicum.escrow.own_code import parsed
+from modicum.escrow.own_code import Found, found_in, parsed
 from modicum.escrow.programs import Program
 
 Kind: TypeAlias = Literal[

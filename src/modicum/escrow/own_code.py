@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from modicum.core.canonical import Plain, encode
 from modicum.core.errors import Code, InputError, Problem
@@ -116,3 +117,271 @@ def _range(ends: object) -> Range:
         )
     low, high = (Fraction(exact("range", one)) for one in ends)
     return Range(low, high)
+
+
+KindOfCode: TypeAlias = Literal[
+    "import", "reach", "literal", "threshold", "cell", "bits", "unseen"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something in a text.
+
+    Attributes:
+        line: Where it stands, from 1.
+        kind: What kind of thing it is.
+        text: What is there.
+    """
+
+    line: int
+    kind: KindOfCode
+    text: str
+
+
+#: What tasks need. Of these, some parts touch files or the network.
+_USUAL: Final = frozenset(
+    {
+        "__future__",
+        "collections",
+        "decimal",
+        "fractions",
+        "functools",
+        "itertools",
+        "math",
+        "numpy",
+        "scipy",
+        "sklearn",
+        "statistics",
+        "typing",
+        "warnings",
+    }
+)
+_UNUSUAL_PARTS: Final = frozenset(
+    {"ctypeslib", "datasets", "distutils", "externals", "f2py", "io", "lib", "testing"}
+)
+_REACHING: Final = frozenset(
+    {
+        "breakpoint",
+        "compile",
+        "delattr",
+        "eval",
+        "exec",
+        "getattr",
+        "globals",
+        "input",
+        "locals",
+        "memoryview",
+        "object",
+        "open",
+        "setattr",
+        "vars",
+    }
+)
+_FILES: Final = frozenset(
+    {
+        "ctypes",
+        "ctypeslib",
+        "fromfile",
+        "genfromtxt",
+        "load",
+        "loadtxt",
+        "memmap",
+        "open",
+        "save",
+        "savetxt",
+        "savez",
+        "tofile",
+    }
+)
+_BITS: Final = frozenset(
+    {"bin", "chr", "encode", "from_bytes", "hash", "hex", "ord", "tobytes", "view"}
+)
+_BIT_OPERATORS: Final = (ast.LShift, ast.RShift, ast.BitXor, ast.BitOr)
+_EXTREMES: Final = frozenset({"item", "max", "min", "sorted", "amax", "amin"})
+_TEXT_MAX: Final = 200
+_DOCSTRING_MAX: Final = 2000
+_DIGITS_MAX: Final = 18
+_ITEMS_MAX: Final = 30
+_LINE_MAX: Final = 120
+
+
+def found_in(tree: ast.Module, text: str) -> Iterator[Found]:
+    """Yield what is worth a look.
+
+    Args:
+        tree: The program.
+        text: Its text.
+    """
+    yield from _unseen(text)
+    constants = _named_constants(tree)
+    described = _docstrings(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from _imported(node)
+        elif isinstance(node, ast.Attribute | ast.Name):
+            yield from _reached(node)
+        elif isinstance(node, ast.Constant):
+            yield from _constant(node, is_docstring=id(node) in described)
+        elif isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict):
+            yield from _long(node)
+        elif isinstance(node, ast.Compare):
+            yield from _compared(node, constants)
+        elif isinstance(node, ast.Subscript):
+            yield from _one_cell(node)
+        elif isinstance(node, ast.Return):
+            yield from _extreme(node)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, _BIT_OPERATORS):
+            yield Found(node.lineno, "bits", f"works with bits: `{_short(node)}`")
+
+
+def _unseen(text: str) -> Iterator[Found]:
+    """Yield characters that show as something else, and lines that leave the page."""
+    for number, line in enumerate(text.split("\n"), 1):
+        strange = {c for c in line if not (c.isprintable() or c in "\t\r")}
+        if strange:
+            listed = ", ".join(sorted(f"U+{ord(one):04X}" for one in strange))
+            yield Found(number, "unseen", f"characters that do not show: {listed}")
+        if len(line) > _LINE_MAX:
+            yield Found(number, "unseen", f"a line of {len(line):,} characters")
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[Found]:
+    names = (
+        [f"{node.module or ''}.{one.name}" for one in node.names]
+        if isinstance(node, ast.ImportFrom)
+        else [one.name for one in node.names]
+    )
+    if isinstance(node, ast.ImportFrom) and node.level:
+        yield Found(node.lineno, "import", "imports what lies beside it")
+        return
+    for name in names:
+        first, *rest = name.split(".")
+        if first not in _USUAL or _UNUSUAL_PARTS & set(rest) or "*" in rest:
+            yield Found(node.lineno, "import", f"imports `{name}`")
+
+
+def _reached(node: ast.Attribute | ast.Name) -> Iterator[Found]:
+    name = node.attr if isinstance(node, ast.Attribute) else node.id
+    if not name.isascii():
+        yield Found(node.lineno, "unseen", f"a name that is not ASCII: {name!a}")
+    if name.startswith("__") or (isinstance(node, ast.Name) and name in _REACHING):
+        yield Found(node.lineno, "reach", f"uses `{name}`")
+    elif isinstance(node, ast.Attribute) and name in _FILES:
+        yield Found(node.lineno, "reach", f"uses `.{name}`, which may touch files")
+    elif name in _BITS:
+        yield Found(node.lineno, "bits", f"uses `{name}`")
+
+
+def _constant(node: ast.Constant, *, is_docstring: bool) -> Iterator[Found]:
+    value = node.value
+    if isinstance(value, str | bytes):
+        if len(value) > (_DOCSTRING_MAX if is_docstring else _TEXT_MAX):
+            yield Found(node.lineno, "literal", f"a text of {len(value):,} characters")
+    elif isinstance(value, int) and abs(value) >= 10**_DIGITS_MAX:
+        size = f"a whole number of more than {_DIGITS_MAX} digits"
+        yield Found(node.lineno, "literal", size)
+
+
+def _long(node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> Iterator[Found]:
+    many = len(node.values if isinstance(node, ast.Dict) else node.elts)
+    if many > _ITEMS_MAX:
+        yield Found(node.lineno, "literal", f"a list of {many:,} things")
+
+
+def _compared(node: ast.Compare, constants: frozenset[str]) -> Iterator[Found]:
+    """Yield a comparison with what somebody chose: a constant, or an argument."""
+    for side in (node.left, *node.comparators):
+        if _is_chosen(side, constants):
+            told = f"compares with a chosen value: `{_short(node)}`"
+            yield Found(node.lineno, "threshold", told)
+            return
+
+
+def _is_chosen(side: ast.expr, constants: frozenset[str]) -> bool:
+    return _is_constant(side) or any(
+        isinstance(one, ast.Name) and (one.id == "arguments" or one.id in constants)
+        for one in ast.walk(side)
+    )
+
+
+def _one_cell(node: ast.Subscript) -> Iterator[Found]:
+    """Yield a row that is taken by its place, such as `tables["t"]["rows"][0]`."""
+    inner = node.value
+    of_rows = (
+        isinstance(inner, ast.Subscript)
+        and isinstance(inner.slice, ast.Constant)
+        and inner.slice.value == "rows"
+    ) or (isinstance(inner, ast.Name) and inner.id == "rows")
+    twice = isinstance(inner, ast.Subscript) and _is_place(inner.slice)
+    if _is_place(node.slice) and (of_rows or twice):
+        told = f"takes a row or cell by its place: `{_short(node)}`"
+        yield Found(node.lineno, "cell", told)
+
+
+def _is_place(node: ast.expr) -> bool:
+    plain = _unsigned(node)
+    return isinstance(plain, ast.Constant) and type(plain.value) is int
+
+
+def _unsigned(node: ast.expr) -> ast.expr:
+    """Return an expression without the signs before it."""
+    while isinstance(node, ast.UnaryOp):
+        node = node.operand
+    return node
+
+
+def _extreme(node: ast.Return) -> Iterator[Found]:
+    """Yield a return of what may be one cell."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call):
+            called = one.func
+            name = getattr(called, "id", getattr(called, "attr", ""))
+            if name in _EXTREMES:
+                told = f"returns what `{name}` gives, which may be one cell"
+                yield Found(node.lineno, "cell", told)
+                return
+
+
+def _named_constants(tree: ast.Module) -> frozenset[str]:
+    """Return the names that stand for constants anywhere in a program."""
+    return frozenset(
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _is_constant(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    )
+
+
+def _is_constant(node: ast.expr) -> bool:
+    """Return whether something is made of constants, and is none that all use."""
+    plain = _unsigned(node)
+    if isinstance(plain, ast.Constant):
+        # Such as in `len(rows) == 0`, `count > 0` and `cell is None`.
+        return not (plain.value is None or plain.value in (0, 1, ""))
+    fixed = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.List, ast.Tuple, ast.Set)
+    parts = (one for one in ast.walk(node) if isinstance(one, ast.expr))
+    return all(isinstance(one, fixed) for one in parts)
+
+
+def _docstrings(tree: ast.Module) -> frozenset[int]:
+    """Return the constants that are docstrings, by identity."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                found.add(id(first.value))
+    return frozenset(found)
+
+
+def _short(node: ast.expr) -> str:
+    """Return the text of an expression, cut short."""
+    if sum(1 for _ in ast.walk(node)) > 100:
+        return "…"
+    try:
+        text = ast.unparse(node)
+    except ValueError:  # A whole number of very many digits.
+        return "…"
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modicum.api.ports.in_use import InUse
-    from modicum.api.ports.reservation import Reserved
+    from modicum.api.ports.reservation import InUse, Reserved
     from modicum.engines.factory import SystemLots
     from modicum.engines.noise import OpenDpSampler
     from modicum.engines.protocol import Engine

@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from modicum.accounting.budgets import ApproxBudget, PureBudget, ZcdpBudget
-from modicum.api.ports.in_use import InUse
-from modicum.api.ports.reservation import Reserved
+from modicum.api.ports.reservation import InUse, Reserved
 from modicum.core.diagnostics import fail
 from modicum.core.errors import Code
 from modicum.integrations.library_errors import loaded, unquoted

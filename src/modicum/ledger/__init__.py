@@ -11,7 +11,7 @@ from modicum.core.facade import facade
 if TYPE_CHECKING:
     from modicum.ledger.decision.balances import Balances
     from modicum.ledger.decision.decide import Verdict, decide
-    from modicum.ledger.decision.rule_loss import RuleLoss
+    from modicum.ledger.decision.single_release import RuleLoss
     from modicum.ledger.log.chain import (
         GENESIS,
         ChainBreakError,
@@ -53,7 +53,7 @@ __getattr__ = facade(
     {
         "modicum.ledger.decision.balances": "Balances",
         "modicum.ledger.decision.decide": "Verdict decide",
-        "modicum.ledger.decision.rule_loss": "RuleLoss",
+        "modicum.ledger.decision.single_release": "RuleLoss",
         "modicum.ledger.log.chain": (
             "GENESIS ChainBreakError Record event_of read_record seal"
         ),

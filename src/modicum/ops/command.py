@@ -10,10 +10,13 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from modicum.api.local.reservation_use import Use
 from modicum.core.errors import Code, Problem, UnavailableError, UsageError
+from modicum.integrations.loader import Adapters
+from modicum.ops.wiring import open_workspace
 
 #: What a command finds in its environment: what it runs under, and where that is.
 RESERVATION = "MODICUM_RESERVATION"
@@ -219,3 +222,32 @@ def _ended(pid: int, held: _Held) -> int:
         came = signal.sigtimedwait((*held.forwarded, signal.SIGCHLD), _LOOK_AGAIN)
         if came and came.si_signo != signal.SIGCHLD and came.si_code != _BY_KERNEL:
             os.kill(pid, came.si_signo)
+
+
+def reservation() -> Use:
+    """Return the reservation that this script runs under.
+
+    `modicum release run ID -- …` has started it, and posts it when the script ends
+    well; a block  with mo.reservation() as use:  does neither. Each mechanism runs
+    once, in whichever process of the command.
+
+    Raises:
+        UsageError: If the script does not run under a reservation.
+        ConflictError: If it is not started.
+    """
+    found = {
+        name: os.environ.get(name, "")  # noqa: TID251 - told by the parent
+        for name in (RESERVATION, LEDGER, CLAIMS)
+    }
+    if not all(found.values()):
+        raise UsageError(
+            Problem(
+                Code.RELEASE_UNKNOWN,
+                "this script runs under no reservation",
+                help="run it by  modicum release run ID -- …,  or use"
+                "  ws.use(ID)  on a workspace",
+            )
+        )
+    workspace = open_workspace(found[LEDGER])
+    first = partial(first_claim, Path(found[CLAIMS]))
+    return Use(workspace, found[RESERVATION], Adapters(), within=first)

@@ -15,9 +15,8 @@ from modicum.accounting.budgets import (
     parameter,
     with_parameter,
 )
-from modicum.core.document import Entries, Kind, Node, Scalar, describe
+from modicum.core.document import Entries, Kind, Node, Scalar, describe, flow_text
 from modicum.core.errors import Code, InputError, Mark, Problem
-from modicum.core.flow_text import flow_text
 from modicum.core.rationals import number_text
 from modicum.core.reader import Fields, choice, fail, nearest, number, positive
 from modicum.core.record import dataclass

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, assert_never
+from math import prod
+from typing import TYPE_CHECKING, Final, assert_never
 
 from modicum.accounting import Budget, Filter, filter_for
 from modicum.accounting.budgets import measure
@@ -26,11 +27,56 @@ from modicum.policy.model import (
 )
 from modicum.policy.parser import parse_policy
 from modicum.policy.predicates import ReadsAny
-from modicum.policy.rule_numbers import refuse_too_many
 from modicum.policy.rules import BaseRule, RuleSet, Stage
 
 if TYPE_CHECKING:
     from modicum.policy.pruning.result import Pruned
+
+#: A policy that compiles to more rules than this is refused.
+RULES_MAX: Final = 250_000
+# A number may have more digits than Python writes.
+_COUNTABLE: Final = 10**12
+
+
+def refuse_too_many(policy: Policy) -> None:
+    """Refuse a policy with too many rules, over history or on each release alone.
+
+    Args:
+        policy: The policy.
+
+    Raises:
+        InputError: If it has more than `RULES_MAX` of either.
+    """
+    contexts = prod(max(1, len(one.settings)) for one in policy.extensions)
+    over_history = _number(policy.base_policies, policy) * contexts
+    rules = max(over_history, _number(policy.per_release, policy))
+    if rules > RULES_MAX:
+        shown = str(rules) if rules < _COUNTABLE else f"over {_COUNTABLE}"
+        raise InputError(
+            Problem(
+                Code.TOO_LARGE,
+                f"the policy compiles to {shown} rules, more than {RULES_MAX}",
+                help="have fewer attributes, categories, levels, or settings of"
+                " extensions",
+            )
+        )
+
+
+def _number(bases: Iterable[BasePolicy], policy: Policy) -> int:
+    """Return how many rules base policies have before the extensions."""
+    return sum(_rules_of(base, policy) for base in bases)
+
+
+def _rules_of(base: BasePolicy, policy: Policy) -> int:
+    match base:
+        case CustomPolicy():
+            return 1
+        case AttributePolicy():
+            return len(policy.attributes)
+        case CategoryPolicy():
+            return len(policy.categories) * len(base.levels)
+        case _:
+            assert_never(base)
 
 
 @dataclass(frozen=True)
@@ -67,7 +113,7 @@ class CompiledPolicy:
                 budget lets nothing pass, the default of a label is not its strictest
                 reading, or a label has the name of a check.
         """
-        from modicum.policy.lint.mistakes import refuse_mistakes
+        from modicum.policy.lint.errors import refuse_mistakes
 
         refuse_mistakes(self.policy, self.rules, self.release_rules)
 

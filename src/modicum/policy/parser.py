@@ -11,13 +11,19 @@ from modicum.core.document import Kind, Node, Scalar
 from modicum.core.errors import Code, InputError, Mark
 from modicum.core.rationals import number_text
 from modicum.core.reader import Fields, Problems, fail, place, text
-from modicum.policy.declarations.base_policies import read_base_policies
-from modicum.policy.declarations.budgets import USUAL_RISK_LEVELS, Budgets
+from modicum.policy.declarations.base_policies import (
+    USUAL_RISK_LEVELS,
+    Budgets,
+    read_base_policies,
+)
 from modicum.policy.declarations.extensions import read_extensions
-from modicum.policy.declarations.governance import read_guards, read_invariants
+from modicum.policy.declarations.governance import (
+    read_guards,
+    read_invariants,
+    read_reservations,
+)
 from modicum.policy.declarations.header import Declarations, read_declarations
 from modicum.policy.declarations.population import read_population
-from modicum.policy.declarations.reservations import read_reservations
 from modicum.policy.declarations.roles import (
     Roles,
     read_activation,
@@ -175,7 +181,7 @@ def _base_policies(
 def _keys(node: Node | None, roles: Roles) -> Mapping[str, tuple[str, ...]]:
     if node is None:
         return {}
-    from modicum.policy.declarations.people_keys import read_keys
+    from modicum.policy.declarations.roles import read_keys
 
     return read_keys(node, roles)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from modicum.core.errors import InputError
 from modicum.core.yaml_reader import read_document
 from modicum.policy.parser import parse_policy
-from modicum.release import Unit, Vocabulary
+from modicum.release import Population, Unit, Vocabulary
 from modicum.release.units import Period, Relation, all_steps, owners
 
 #: So many policies are remembered.
@@ -125,3 +125,16 @@ def redefinitions(
         ]
         if weaker:
             yield unit, "; ".join(weaker)
+
+
+def population_of(text: str) -> Population:
+    """Return how a policy divides the population.
+
+    Of a policy of a version that cannot be read any more nothing is known: it divides
+    the population by nothing, so that what was said in its words stands for all.
+
+    Args:
+        text: The text of the policy, as a ledger holds it.
+    """
+    vocabulary = vocabulary_of(text)
+    return Population() if vocabulary is None else vocabulary.population

@@ -1,14 +1,19 @@
-"""How a query's losses come about, in words."""
+"""A query in words: its mechanisms, their losses, and the errors of its answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from typing import Literal
 
 from modicum.core.rationals import brief
-from modicum.query.aggregates import column_of
+from modicum.core.record import dataclass
+from modicum.query.aggregates import center_of, column_of
 from modicum.query.compiler import Line, Lowered
-from modicum.query.contribution_bounds import Moves
+from modicum.query.contribution_bounds import UNBOUNDED, Moves
+from modicum.query.estimates import declared, lines_of, quantile_of, step_of
+from modicum.query.intervals import width
+from modicum.query.model import Aggregate
 from modicum.query.sensitivity import Norms, root
 
 
@@ -122,3 +127,160 @@ def _in_steps(lowered: Lowered, line: Line) -> str:
 
 def _rows(number: int) -> str:
     return f"{number} row" if number == 1 else f"{number} rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """How far an answer will stray, as far as that is known before rows are read.
+
+    Attributes:
+        aggregate: Its name.
+        half_width: Half the width of its interval, or what that follows from.
+        per: What `half_width` is: of the `answer` itself; that of an average, or of a
+            variance, is at most about this over the number of `rows`; for a standard
+            deviation it is that of its `variance` instead; that of a quantile is
+            given in `ranks`, as a number of rows, on the widest side.
+    """
+
+    aggregate: str
+    half_width: Fraction
+    per: Literal["answer", "rows", "variance", "ranks"]
+
+    def in_words(self) -> str:
+        """Return it in words, for the plan of a query."""
+        shown = brief(self.half_width)
+        if self.per == "rows":
+            return f"± {shown} / rows of the group"
+        if self.per == "variance":
+            return f"± {shown} / rows of the group, for its square"
+        if self.per == "ranks":
+            return f"± {shown} ranks, and one bin"
+        return f"± {shown}"
+
+
+def errors_of(lowered: Lowered, confidence: Fraction) -> tuple[Expected, ...]:
+    """Return how far the answers will stray. It reads no row.
+
+    Args:
+        lowered: The query.
+        confidence: How sure each interval is, above 0 and below 1.
+
+    Returns:
+        For each aggregate, in their order, its half-width.
+    """
+    error = 1 - confidence
+    return tuple(
+        _expected(one, lowered, error) for one in lowered.asked.query.aggregates
+    )
+
+
+def _expected(aggregate: Aggregate, lowered: Lowered, error: Fraction) -> Expected:
+    if aggregate.function == "quantile":
+        widest = max(quantile_of(aggregate, lowered, error).strays)
+        return Expected(aggregate.name, widest, "ranks")
+    lines = lines_of(aggregate, lowered)
+    strays = {
+        kind: width(lowered.asked.noise, line.scale, error / len(lines))
+        for kind, line in lines.items()
+    }
+    step = step_of(aggregate, lowered)
+    if len(lines) == 1:
+        (only,) = strays.values()
+        return Expected(aggregate.name, only * step, "answer")
+    column = declared(aggregate, lowered)
+    statistic, center = lines["total"].statistic, center_of(column)
+    farthest = max(abs(statistic.low - center), abs(statistic.high - center))
+    if aggregate.function == "avg":
+        moved = strays["total"] + farthest * strays["rows"]
+        return Expected(aggregate.name, moved * step, "rows")
+    moved = (
+        strays["squares"]
+        + 2 * farthest * strays["total"]
+        + 3 * farthest**2 * strays["rows"]
+    )
+    return Expected(
+        aggregate.name,
+        moved * step**2,
+        "variance" if aggregate.function == "stddev" else "rows",
+    )
+
+
+def headline(release: str, lowered: Lowered) -> str:
+    """Return what a query is, in one line without a value of it.
+
+    Args:
+        release: The id of the release that it is.
+        lowered: The query as mechanisms.
+    """
+    number = len(lowered.lines) + (lowered.selection is not None)
+    mechanisms = "one mechanism" if number == 1 else f"{number} mechanisms"
+    return f"query {release}: {mechanisms} with {lowered.asked.noise} noise"
+
+
+def explanation(release: str, lowered: Lowered, confidence: Fraction) -> str:
+    """Return what a query costs each unit, and what its answers are worth.
+
+    Args:
+        release: The id of the release that it is.
+        lowered: The query as mechanisms.
+        confidence: How sure its intervals are.
+
+    Returns:
+        Lines of text; they follow from what is declared, and from no row.
+    """
+    mechanisms = (f"  {one}" for one in _mechanisms(lowered))
+    lines = (headline(release, lowered), *mechanisms, *outlook(lowered, confidence))
+    return "\n".join(lines)
+
+
+def outlook(lowered: Lowered, confidence: Fraction) -> list[str]:
+    """Return how many groups are answered, how far answers stray, and why.
+
+    Args:
+        lowered: The query as mechanisms.
+        confidence: How sure its intervals are.
+    """
+    groups = "found by noise" if lowered.groups == UNBOUNDED else str(lowered.groups)
+    sure = brief(100 * confidence)
+    return [
+        f"groups of the answer: {groups}",
+        *(
+            f"{one.aggregate}: {one.in_words()} with {sure} % confidence"
+            for one in errors_of(lowered, confidence)
+        ),
+        "",
+        "why:",
+        *(f"  {words}" for words in derivation(lowered)),
+    ]
+
+
+def _mechanisms(lowered: Lowered) -> Iterator[str]:
+    measure = "eps" if lowered.asked.noise == "laplace" else "rho"
+    for line in lowered.lines:
+        losses = ", ".join(
+            f"{measure} {brief(loss)} per {unit}"
+            for unit, loss in computed(lowered, line).items()
+        )
+        scale = brief(scale_in_answers(lowered, line))
+        yield f"{line.statistic.name}: noise of scale {scale}; {losses}"
+    selection = lowered.selection
+    if selection is not None:
+        losses = ", ".join(
+            f"eps {brief(eps)}, delta {brief(selection.delta[unit])} per {unit}"
+            for unit, eps in selection.eps.items()
+        )
+        yield f"{selection.name}: noise of scale {brief(selection.scale)}; {losses}"
+
+
+def scale_in_answers(lowered: Lowered, line: Line) -> Fraction:
+    """Return the scale of a mechanism's noise, in the units of the answer.
+
+    Args:
+        lowered: The query.
+        line: The mechanism.
+    """
+    statistic, factor = line.statistic, Fraction(1)
+    if statistic.column is not None and statistic.kind in ("total", "squares"):
+        step = column_of(statistic.column, lowered.asked.tables).step
+        factor = step if statistic.kind == "total" else step * step
+    return line.scale * factor

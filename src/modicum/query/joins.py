@@ -3,20 +3,32 @@
 A row of a joined table belongs to whoever has its id, and to all of their rows. What
 else stands in it, such as the id of another unit, ties rows of many together: if that
 one goes, all go. And it has no time, so that it belongs to no day in particular.
+
+`bounding` tells it of one table; here stand what joins do, and the days that are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from modicum.core.errors import Code
 from modicum.query.attributes import references
-from modicum.query.caps import main_table
-from modicum.query.contribution_bounds import Moves
+from modicum.query.contribution_bounds import (
+    UNBOUNDED,
+    Moves,
+    caps_of,
+    in_order,
+    main_table,
+    moves,
+)
+from modicum.query.model import Key
 from modicum.query.problems import refused
 from modicum.query.request import Asked
+from modicum.query.statistics import Cap
 from modicum.query.tables import Table
-from modicum.release.units import Unit, all_steps
+from modicum.release.periods import Overlaps, overlaps
+from modicum.release.units import Unit, all_steps, kinds
 from modicum.release.vocabulary import Vocabulary
 
 
@@ -136,3 +148,68 @@ def _refuse_hidden_rows(asked: Asked, vocabulary: Vocabulary) -> None:
                 help=f"read an attribute of `{name}` that the policy declares static,"
                 " or leave `periods` out",
             )
+
+
+def all_moves(
+    asked: Asked, read: tuple[str, ...], keys: tuple[Key, ...], vocabulary: Vocabulary
+) -> dict[str, Moves]:
+    """Return by unit how many rows move with one change of it, under its own relation.
+
+    Args:
+        asked: The query.
+        read: The attributes that it reads.
+        keys: Its keys, a date that tells time with its grain.
+        vocabulary: The units and attributes of the policy.
+
+    Raises:
+        InputError: If tables are joined so that nothing is proven of it.
+    """
+    refuse_unproven_joins(asked, vocabulary)
+    units = vocabulary.unit_facts
+    caps = in_order(caps_of(asked, units), units)
+    within = within_days(asked, read, keys, vocabulary)
+    found = {unit: moves(unit, caps, units, within) for unit in vocabulary.units}
+    if len(asked.query.tables) > 1:
+        # A row of a table without time may belong to any instance of a timed unit: its
+        # change is any change of all rows of the id.
+        found = {
+            unit: one if units[unit].period is None else _of_the_id(unit, caps, units)
+            for unit, one in found.items()
+        }
+    refuse_other_steps(asked, found, vocabulary)
+    return found
+
+
+def _of_the_id(unit: str, caps: tuple[Cap, ...], units: Mapping[str, Unit]) -> Moves:
+    """Return how many rows move with any change of all that one id has."""
+    changing = {
+        name: replace(one, neighbors="any-change") for name, one in units.items()
+    }
+    return min(
+        (
+            moves(name, caps, changing)
+            for name, one in units.items()
+            if one.id == units[unit].id and one.period is None
+        ),
+        key=lambda one: one.coming + one.going,
+        default=Moves(UNBOUNDED, UNBOUNDED),
+    )
+
+
+def within_days(
+    asked: Asked, read: tuple[str, ...], keys: tuple[Key, ...], vocabulary: Vocabulary
+) -> Overlaps | None:
+    """Return how periods lie on each other on the days that are read, if that helps.
+
+    Args:
+        asked: The query.
+        read: The attributes that it reads.
+        keys: Its keys, a date that tells time with its grain.
+        vocabulary: The units and attributes of the policy.
+    """
+    days = asked.part.periods
+    timeless = not vocabulary.population.static.isdisjoint(read)
+    if days is None or timeless or len(vocabulary.clocks) != 1:
+        return None
+    every = (*kinds(vocabulary.unit_facts), None, *(key.grain for key in keys))
+    return overlaps(tuple(dict.fromkeys(every)), days)

@@ -18,10 +18,10 @@ from modicum.core.errors import Code
 from modicum.core.rationals import number_text
 from modicum.core.record import dataclass
 from modicum.query.contribution_bounds import Moves
+from modicum.query.intervals import laplace_scale
 from modicum.query.model import ColumnRef
 from modicum.query.problems import refused
 from modicum.query.request import Asked
-from modicum.query.scales import laplace_scale
 from modicum.query.sensitivity import Shape, of_ids
 from modicum.query.statistics import Statistic
 from modicum.release.units import Unit

@@ -3,21 +3,82 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterator
 from fractions import Fraction
+from typing import Final
 
+from modicum.core.diagnostics import Problems, fail
 from modicum.core.document import Entries, Node, Scalar, from_python
-from modicum.core.reader import Fields, Problems, text
+from modicum.core.errors import Code, Problem
+from modicum.core.reader import Fields, text
 from modicum.core.record import dataclass
 from modicum.query.compiler import Lowered, lower
-from modicum.query.explaining import explanation, headline
-from modicum.query.misplaced import refuse_misplaced
+from modicum.query.explanation import explanation, headline
 from modicum.query.request import Asked
-from modicum.query.request_format import read_asked
+from modicum.query.request_format import QUERY_KEYS, read_asked
 from modicum.query.statistics import Secrets
 from modicum.query.tables import Tables
 from modicum.release.header import Heading
 from modicum.release.parser import parse_heading
-from modicum.release.vocabulary import Vocabulary
+from modicum.release.vocabulary import METADATA, PAST_METADATA, Vocabulary
+
+_UNDER: Final = QUERY_KEYS | {"tables"}
+_BESIDE: Final = frozenset(
+    ("release", "utility", "where", "periods", "groups", "sampling")
+)
+
+
+def refuse_misplaced(node: Node, vocabulary: Vocabulary) -> None:
+    """Refuse keys of `query` beside it, and keys of a release under it.
+
+    Args:
+        node: The query file.
+        vocabulary: The words of the policy; a label stands beside `query`.
+
+    Raises:
+        InputError: With each of them, or if the file is of another kind.
+    """
+    if not isinstance(node, Entries):
+        return
+    found = Problems()
+    for key, value in node.entries:
+        if key.text == "modicum" and isinstance(value, Scalar):
+            raise fail(
+                Code.UNKNOWN_KEY,
+                f"`modicum: {value.text[:40]}` begins a file of another kind than a"
+                " query",
+                key,
+                help="name the query file: it has  release: ID  and  query: …",
+            )
+    for problem in (*_above(node, vocabulary), *_below(node, vocabulary)):
+        found.add(problem)
+    found.raise_any()
+
+
+def _above(node: Entries, vocabulary: Vocabulary) -> Iterator[Problem]:
+    for key, _ in node.entries:
+        if key.text in _UNDER and key.text not in vocabulary.labels:
+            yield Problem(
+                Code.UNKNOWN_KEY,
+                f"`{key.text}` stands beside `query`, and belongs under it",
+                key.mark,
+                help=f"indent `{key.text}` below  query:",
+            )
+
+
+def _below(node: Entries, vocabulary: Vocabulary) -> Iterator[Problem]:
+    beside = _BESIDE.union(METADATA, PAST_METADATA, vocabulary.labels) - _UNDER
+    for name, value in node.entries:
+        if name.text != "query" or not isinstance(value, Entries):
+            continue
+        for key, _ in value.entries:
+            if key.text in beside:
+                yield Problem(
+                    Code.UNKNOWN_KEY,
+                    f"`{key.text}` stands under `query`, and belongs beside it",
+                    key.mark,
+                    help=f"write `{key.text}` without indentation",
+                )
 
 
 @dataclass(frozen=True, slots=True)

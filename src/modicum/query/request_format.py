@@ -10,9 +10,8 @@ from typing import Final, TypeVar
 from modicum.accounting.budgets import ApproxBudget
 from modicum.accounting.calibration import Family, calibrate
 from modicum.accounting.mechanisms import declared_zcdp
-from modicum.core.document import Entries, Node, Scalar, describe
+from modicum.core.document import Entries, Node, Scalar, describe, flow_text
 from modicum.core.errors import Code, InputError, Mark, Problem
-from modicum.core.flow_text import flow_text
 from modicum.core.rationals import number_text
 from modicum.core.reader import (
     Fields,

@@ -11,9 +11,8 @@ from typing import TypeVar
 
 from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.budget_format import cost_delta, read_measured
-from modicum.core.document import Kind, Node, Scalar
+from modicum.core.document import Kind, Node, Scalar, flow_text
 from modicum.core.errors import Code, Mark
-from modicum.core.flow_text import flow_text
 from modicum.core.rationals import brief
 from modicum.core.reader import (
     Fields,
@@ -33,10 +32,67 @@ from modicum.core.reader import (
 from modicum.release.header import Inherited
 from modicum.release.mechanism_kinds import KINDS, PLANNED_KINDS
 from modicum.release.model import Mechanism
+from modicum.release.part_parser import read_part
 from modicum.release.parts import Part
-from modicum.release.read_part import read_part
-from modicum.release.read_sampling import read_sampling
+from modicum.release.sampling import Sampling
 from modicum.release.vocabulary import Vocabulary
+
+#: How samples may be drawn.
+DRAWS = ("poisson",)
+
+
+def read_sampling(
+    fields: Fields, inherited: Sampling | None, vocabulary: Vocabulary, found: Problems
+) -> Sampling | None:
+    """Return the sample that a release or a mechanism names; None for all rows.
+
+    Args:
+        fields: Its keys; `sampling` is taken.
+        inherited: What holds if it is left out.
+        vocabulary: The words it may use.
+        found: Collects the mistakes.
+    """
+    node = fields.take_optional("sampling")
+    if node is not None:
+        with found.guard():
+            return _sampling(node, vocabulary)
+    return inherited
+
+
+def _sampling(node: Node, vocabulary: Vocabulary) -> Sampling:
+    found = Problems()
+    fields = Fields(node, "`sampling`")
+    unit, rate = "?", None
+    with found.guard():
+        unit = choice(
+            fields.take("unit"), "privacy unit", vocabulary.units, Code.UNKNOWN_UNIT
+        )
+    with found.guard():
+        rate = probability(fields.take("rate"), "the rate of a sample")
+    with found.guard():
+        drawn = fields.take_optional("by")
+        if drawn is not None:
+            _refuse_other_draws(drawn)
+    with found.guard():
+        fields.finish()
+    found.raise_any()
+    assert rate is not None
+    return Sampling(unit, rate, node.mark)
+
+
+def _refuse_other_draws(node: Node) -> None:
+    if text(node, "how a sample is drawn") not in DRAWS:
+        raise fail(
+            Code.NOT_SUPPORTED,
+            "releases are priced on Poisson samples only",
+            node,
+            notes=(
+                "a sample of fixed size, or a shuffled batch, is not a Poisson sample",
+            ),
+            help="`modicum account subsample` shows the loss of a sample of fixed size:"
+            " give `mechanism: declared` with that as its `cost`",
+        )
+
 
 #: Larger enforced contribution bounds are refused.
 CONTRIBUTIONS_MAX = 10**6

@@ -14,11 +14,11 @@ from modicum.release.mechanism_parser import (
     parse_labels,
     parse_mechanism,
     read_attributes,
+    read_sampling,
 )
 from modicum.release.model import Mechanism, Release
+from modicum.release.part_parser import read_part
 from modicum.release.parts import EVERYTHING
-from modicum.release.read_part import read_part
-from modicum.release.read_sampling import read_sampling
 from modicum.release.vocabulary import (
     CHOICE,
     CHOICE_CLAIM,

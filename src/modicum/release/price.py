@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from modicum.accounting import Loss
 from modicum.core.reader import Problems
-from modicum.release.complete import Steps, completed
+from modicum.release.completion import Steps, completed
 from modicum.release.model import Mechanism, Release
 from modicum.release.periods import overlaps
 from modicum.release.priced_release import PricedMechanism, PricedRelease

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from modicum.api.local.governance.governance import hearing_text
-from modicum.core.text import shortened
+from modicum.api.local.governance.approval_cases import hearing_text
+from modicum.core.diagnostics import shortened
 from modicum.reports import limitations
+from modicum.reports.approval_cases import Counted, Matter, Step, Word
 from modicum.reports.markup import Child, Markup, element, table
-from modicum.reports.matter import Counted, Matter, Step, Word
 from modicum.reports.statement import Statement
 from modicum.reports.text import NOTHING, SHOWN, left_out, newest, when
 

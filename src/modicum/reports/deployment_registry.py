@@ -23,8 +23,8 @@ from modicum.ledger.decision.charges import charged
 from modicum.ledger.log.events import PastRecorded, PastRedescribed, ReleaseReserved
 from modicum.policy import CompiledPolicy
 from modicum.release.sampling import words_of
-from modicum.reports.part_texts import part_text
 from modicum.reports.statement import Statement
+from modicum.reports.text import part_text
 from modicum.reports.timeline import ReleaseStory
 
 Value: TypeAlias = "str | float | int | list[Value] | dict[str, Value]"

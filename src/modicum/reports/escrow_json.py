@@ -10,10 +10,10 @@ from modicum.ledger.log.contracts import (
     RawSignalTerms,
     TaskTerms,
 )
-from modicum.reports.escrow_timeline import EscrowStory
-from modicum.reports.flows import (
+from modicum.reports.escrow_timeline import (
     Bits,
     DataTold,
+    EscrowStory,
     FlowTold,
     OwnerWord,
     RunTold,

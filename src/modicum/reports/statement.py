@@ -13,8 +13,8 @@ from modicum.ledger import RecordedRelease, RuleLoss
 from modicum.ledger.decision.amounts import amounts, filled
 from modicum.policy import CompiledPolicy
 from modicum.release.parts import part_to_plain
+from modicum.reports.approval_cases import matter_to_dict, word_to_dict
 from modicum.reports.escrow_json import escrow_to_dict
-from modicum.reports.matter_forms import matter_to_dict, word_to_dict
 from modicum.reports.timeline import Story
 from modicum.storage.proofs.verification import Verified
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from modicum.api.local.policies.rule_standing import in_cells
-from modicum.core.text import shortened
+from modicum.core.diagnostics import shortened
 from modicum.ledger import RecordedRelease
 from modicum.reports import limitations
 from modicum.reports.approvals_html import who_agreed
-from modicum.reports.believed import believed
-from modicum.reports.escrow_bits import not_private
-from modicum.reports.escrow_html import escrowed
+from modicum.reports.escrow_html import escrowed, not_private
+from modicum.reports.limitations import believed
 from modicum.reports.markup import Child, Markup, bar, element, joined, table
-from modicum.reports.part_texts import part_text
 from modicum.reports.statement import RuleLine, Statement
 from modicum.reports.style import STYLE
-from modicum.reports.text import NOTHING, SHOWN, left_out, minute, newest, when
+from modicum.reports.text import (
+    NOTHING,
+    SHOWN,
+    left_out,
+    minute,
+    newest,
+    part_text,
+    when,
+)
 from modicum.reports.timeline import ReleaseStory
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -16,12 +16,12 @@ from modicum.ledger.log.events import (
     PolicyActivated,
     ReleaseExpired,
     ReleasePosted,
+    ReleaseRequested,
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
     event_name,
 )
-from modicum.ledger.log.request_events import ReleaseRequested
 from modicum.reports.approval_cases import Matters
 from modicum.reports.escrow_timeline import EscrowStory
 from modicum.reports.log_position import Told

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from math import isnan
 from typing import ClassVar
 
 from modicum.core.errors import check
 from modicum.core.rationals import brief, number_text
-from modicum.risk.claims import Claim
 from modicum.risk.profile import RELATION
+
+
+class Claim(Enum):
+    """What a choice promises. Only what is `DP` may be released and charged as DP."""
+
+    #: The choice, and a release at its epsilon, lose no more than what is charged.
+    DP = "dp"
+    #: For the controller of the data alone: it is computed from rows without noise.
+    ADVICE = "controller-only advice"
+    #: Published as private, and known not to be, or not proven; for study.
+    EXPERIMENTAL = "experimental"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from modicum.risk.expected import expected_l1, expected_l2
-from modicum.risk.noise import LaplaceNoise, Noise
+from modicum.risk.noise import LaplaceNoise, Noise, expected_l1, expected_l2
 from modicum.risk.profile import Counts, Influence, Norm, Numbers, Profile
 
 #: `published` is the papers' upper bound, `exact` the expectation itself.

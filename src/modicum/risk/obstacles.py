@@ -1,4 +1,8 @@
-"""Which queries have no closed form, and why."""
+"""Which queries have no closed form, and why.
+
+A function that is not here may look at other rows, make several rows of one, or change
+from run to run. A query with one has no closed form.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,107 @@ from typing import Final
 from sqlglot import exp
 
 from modicum.risk.outputs import has_aggregate, keys_of, measure_of
-from modicum.risk.rowwise import stranger
+
+#: What never fails, whatever a row holds.
+_TOTAL: Final[tuple[type[exp.Expr], ...]] = (
+    *(exp.Select, exp.From, exp.Join, exp.Where, exp.Group, exp.Order, exp.Ordered),
+    *(exp.Alias, exp.TableAlias, exp.Table, exp.Identifier, exp.Column, exp.Star),
+    *(exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Tuple, exp.Filter),
+    *(exp.Distinct, exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median),
+    *(exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
+    *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE),
+    *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Neg),
+    *(exp.Like, exp.ILike, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.IsNan),
+    *(exp.Lower, exp.Upper, exp.Length, exp.TryCast, exp.DataType, exp.DataTypeParam),
+)
+#: What may fail for some rows: by their values alone.
+_PARTIAL: Final[tuple[type[exp.Expr], ...]] = (
+    *(exp.Cast, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Abs),
+    *(exp.Floor, exp.Ceil, exp.Round, exp.Sqrt, exp.Trim, exp.Substring, exp.Concat),
+    *(exp.DPipe, exp.StartsWith, exp.Contains, exp.Extract, exp.Year, exp.Month),
+    *(exp.Day, exp.DateTrunc, exp.TimestampTrunc, exp.Interval, exp.Var),
+)
+#: What a table's name may be with: its alias.
+_OF_A_TABLE: Final = frozenset({"this", "alias"})
+_OF_AN_ALIAS: Final = frozenset({"this"})
+_OF_A_LIST: Final = frozenset({"this", "expressions"})
+
+
+def stranger(select: exp.Select) -> str:
+    """Return what of a query is not known to compute of one row; empty if nothing is.
+
+    Args:
+        select: The query.
+
+    Returns:
+        The text of the first such thing, shortened.
+
+    Neighboring relation:
+        A person's rows are removed. Where nothing is strange, all other rows are read
+        as they were, whatever hers say; that is what closed forms rest on.
+
+    Source:
+        None; RSK-13 rests on it.
+
+    Examples:
+        >>> from sqlglot import parse_one
+        >>> stranger(parse_one("SELECT COUNT(*) FROM t WHERE x > 3"))
+        ''
+        >>> stranger(parse_one("SELECT COUNT(*) FROM t WHERE x > (SELECT 3)"))
+        '`(SELECT 3)`'
+    """
+    known = {*_TOTAL, *_PARTIAL}
+    for one in select.walk():
+        if (one is not select and isinstance(one, exp.Query)) or type(one) not in known:
+            return _told(one)
+        if isinstance(one, exp.Table) and not _only(one, _OF_A_TABLE):
+            return _told(one)
+        if isinstance(one, exp.TableAlias) and not _only(one, _OF_AN_ALIAS):
+            return _told(one)
+        if isinstance(one, exp.In) and not _only(
+            one, frozenset({"this", "expressions"})
+        ):
+            return _told(one)
+    return ""
+
+
+def may_fail(select: exp.Select) -> bool:
+    """Tell whether a row may be such that the query ends with an error.
+
+    Args:
+        select: A query without strangers.
+
+    Returns:
+        Whether something in it, a division for one, is not known to end well.
+
+    Neighboring relation:
+        A person's rows are removed, and an error with them: an answer that may fail
+        moves by more than any number, so that no epsilon covers it.
+
+    Source:
+        None; RSK-13 rests on it.
+
+    Examples:
+        >>> from sqlglot import parse_one
+        >>> may_fail(parse_one("SELECT COUNT(*) FROM t WHERE x > 3"))
+        False
+        >>> may_fail(parse_one("SELECT COUNT(*) FROM t WHERE CAST(x AS INT) > 3"))
+        True
+    """
+    return any(
+        type(one) not in _TOTAL
+        or (isinstance(one, exp.Neg) and not isinstance(one.this, exp.Literal))
+        for one in select.walk()
+    )
+
+
+def _only(tree: exp.Expr, names: frozenset[str]) -> bool:
+    return all(name in names for name, value in tree.args.items() if value)
+
+
+def _told(tree: exp.Expr) -> str:
+    return f"`{tree.sql('duckdb')[:60]}`"
+
 
 _PLAIN: Final = frozenset(
     {"kind", "expressions", "from_", "joins", "where", "group", "order", "hint"}

@@ -13,9 +13,8 @@ from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem
 from modicum.query.parser.lexer import quiet
 from modicum.risk.arguments import argument, mistake
-from modicum.risk.obstacles import obstacle_of
+from modicum.risk.obstacles import may_fail, obstacle_of
 from modicum.risk.outputs import Measure, keys_of, measures_of, outputs_of, unread
-from modicum.risk.rowwise import may_fail
 
 #: The name of a table that a query may call anything.
 ONLY: Final = ""

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from modicum.api.ports.escrow import Limits
-from modicum.sandbox.stays import Stay
+from modicum.sandbox.slots import Stay
 
 #: A run, given the moment of the monotonic clock at which it is ended and the user it
 #: runs as. It yields its score at that moment at the latest, and is gone afterwards.

@@ -1,16 +1,20 @@
-"""Turns that processes of one machine take: locks on files that others cannot touch."""
+"""Sandbox slots: who programs run as, each held until its last process exits."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
+import queue
 import stat
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from modicum.core.errors import UnavailableError
+from modicum.core.errors import UnavailableError, check
 from modicum.sandbox.deadline import Patience
 from modicum.sandbox.problems import missing
 from modicum.system.file_locks import let_go, take
@@ -115,3 +119,171 @@ def _is_there(handle: int, path: Path) -> bool:
     except FileNotFoundError:
         return False
     return os.path.samestat(found, os.fstat(handle))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a run takes for as long as anything of it is there.
+
+    Attributes:
+        uid: The user that it runs as; None for whoever runs this.
+        number: Which place it is.
+        turns: What keeps others on this machine from running meanwhile.
+    """
+
+    uid: int | None
+    number: int
+    turns: Turns
+
+
+class Places:
+    """Users that programs run as, each for one run at a time.
+
+    Where one runs at a time, nothing else runs on this machine then, whatever process
+    and tier begins it: runs at the same time could tell each other something.
+
+    Args:
+        uid: As root, the first of as many users as run at a time. Otherwise None.
+        at_a_time: How many run at once; others wait.
+
+    Attributes:
+        uid: The first of them.
+        at_a_time: How many there are.
+    """
+
+    def __init__(self, uid: int | None, at_a_time: int) -> None:
+        self.uid = uid
+        self.at_a_time = at_a_time
+        self._free: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in range(at_a_time):
+            self._free.put(number)
+
+    def take(self, patience: Patience | None = None) -> Place:
+        """Return a place that nothing else has, once there is one.
+
+        Args:
+            patience: How long to wait for it; None for as long as is usual.
+
+        Raises:
+            UnavailableError: If none was free for long, or this cannot be known.
+        """
+        patience = patience or Patience()
+        number = self._number(patience)
+        turns = Turns()
+        try:
+            turns.take("all", patience, is_shared=self.at_a_time > 1)
+            if self.at_a_time > 1:
+                turns.take(f"place-{number}", patience)
+        except BaseException:
+            turns.give_back()
+            self._free.put(number)
+            raise
+        return Place(None if self.uid is None else self.uid + number, number, turns)
+
+    def _number(self, patience: Patience) -> int:
+        found: list[int] = []
+
+        def happens(seconds: float) -> bool:
+            with suppress(queue.Empty):
+                found.append(self._free.get(timeout=seconds))
+            return bool(found)
+
+        patience.wait(happens)
+        return found[0]
+
+    def free(self, place: Place) -> None:
+        """Give a place back: nothing of its run is there any more.
+
+        Args:
+            place: What `take` returned.
+        """
+        place.turns.give_back()
+        self._free.put(place.number)
+
+    @contextmanager
+    def alone(self, patience: Patience | None = None) -> Iterator[None]:
+        """Hold all runs of this machine back for as long as the block takes.
+
+        Args:
+            patience: How long to wait for that; None for as long as is usual.
+
+        Raises:
+            UnavailableError: If others went on for long, or this cannot be known.
+        """
+        turns = Turns()
+        try:
+            turns.take("all", patience or Patience())
+            yield
+        finally:
+            turns.give_back()
+
+
+class Stay:
+    """A place that whoever took it runs programs in, one after the other.
+
+    It is free again when they have left it, and nothing runs there any more.
+
+    Args:
+        taken_from: Where the place is from; one is waited for.
+        patience: How long; None for as long as is usual.
+
+    Raises:
+        UnavailableError: If none was free for long, or this cannot be known.
+    """
+
+    def __init__(self, taken_from: Places, patience: Patience | None = None) -> None:
+        self._from = taken_from
+        self._changed = threading.Condition()
+        self._is_held, self._is_running = True, False
+        self.place: Place = taken_from.take(patience)
+
+    def begin(self) -> None:
+        """Say that a run begins, once nothing of the last one is there any more.
+
+        Raises:
+            UnavailableError: If the last one did not end for long.
+        """
+        with self._changed:
+            Patience().wait(
+                lambda seconds: self._changed.wait_for(self._is_idle, seconds)
+            )
+            check(self._is_held, "nothing runs in a place that was left")
+            self._is_running = True
+
+    def end(self) -> None:
+        """Say that nothing is left of the run that began."""
+        with self._changed:
+            self._is_running = False
+            self._changed.notify()
+            self._free_if_empty()
+
+    def leave(self) -> None:
+        """Say that no other run will begin."""
+        with self._changed:
+            self._is_held = False
+            self._free_if_empty()
+
+    def _is_idle(self) -> bool:
+        return not self._is_running
+
+    def _free_if_empty(self) -> None:
+        if not self._is_held and not self._is_running:
+            self._from.free(self.place)
+
+
+@contextmanager
+def staying(taken_from: Places, patience: Patience | None = None) -> Iterator[Stay]:
+    """Have a place for as long as the block takes, and what was begun in it.
+
+    Args:
+        taken_from: Where the place is from; one is waited for.
+        patience: How long; None for as long as is usual.
+
+    Raises:
+        UnavailableError: If none was free for long, or this cannot be known.
+    """
+    stay = Stay(taken_from, patience)
+    try:
+        yield stay
+    finally:
+        stay.leave()

@@ -16,10 +16,9 @@ from modicum.escrow.programs import Program, Table
 from modicum.sandbox.deadline import Patience
 from modicum.sandbox.fixed_time import told_at_the_end
 from modicum.sandbox.job import job_of
-from modicum.sandbox.places import Places
 from modicum.sandbox.requirements import must_be_idle
 from modicum.sandbox.scores import told
-from modicum.sandbox.stays import Stay, staying
+from modicum.sandbox.slots import Places, Stay, staying
 
 
 class Tier(ABC):

@@ -21,7 +21,7 @@ from modicum.server.auth.middleware import Guard
 from modicum.server.body_limits import BODY_BYTES, LimitedBodies
 from modicum.server.components import Parts, parts_of
 from modicum.server.idempotency import replayed_response
-from modicum.server.inputs.parameters import malformed
+from modicum.server.inputs.body import malformed
 from modicum.server.openapi import description_of
 from modicum.server.problems import (
     problem_response,

@@ -19,7 +19,7 @@ from modicum.server.event_streams import Streams
 from modicum.server.rate_limits import Rates
 from modicum.server.resources import Equipment
 from modicum.server.service.annotations import Remarks
-from modicum.server.service.audits import Audits
+from modicum.server.service.audits import Audits, SignedWords
 from modicum.server.service.escrow_actions import EscrowActs
 from modicum.server.service.escrow_contracts import EscrowContracts
 from modicum.server.service.escrow_datasets import EscrowData
@@ -27,23 +27,26 @@ from modicum.server.service.escrow_proposals import EscrowAsking
 from modicum.server.service.events import Events
 from modicum.server.service.jobs import Jobs
 from modicum.server.service.ledgers import Ledgers
-from modicum.server.service.policy_work import PolicyWork
+from modicum.server.service.policies import PolicyWork
 from modicum.server.service.proposals import Proposals
 from modicum.server.service.release_steps import CarryingOut
 from modicum.server.service.requests import Requests
 from modicum.server.service.risk_analyses import RiskAnalyses
 from modicum.server.service.rounds import RoundVerbs
-from modicum.server.service.signed_words import SignedWords
 from modicum.server.service.tokens import Tokens
 from modicum.server.service.visibility import Sight
 from modicum.server.telemetry.context import Watch
-from modicum.server.telemetry.ledger_metrics import LedgerFacts, Working, glance
+from modicum.server.telemetry.ledger_metrics import (
+    LedgerFacts,
+    Remembered,
+    Working,
+    glance,
+)
 from modicum.server.telemetry.operations import (
     WatchedPolicies,
     WatchedReleases,
     WatchedThreads,
 )
-from modicum.server.telemetry.remembered import Remembered
 from modicum.writer.service import Decider
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from modicum.api.local.views.problems import problems_view
+from modicum.api.local.views.ledger import problems_view
 from modicum.api.schema.problem import Kind, ProblemDetails
 from modicum.api.schema.shape import encode
 from modicum.core import errors

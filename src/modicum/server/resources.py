@@ -11,7 +11,7 @@ from modicum.core.errors import Code, InputError, Problem, UsageError
 from modicum.integrations.loader import Adapters
 from modicum.ops.escrow.equipment import EscrowEquipment, EscrowPlace
 from modicum.policy.model import ReservationBound
-from modicum.risk.worker.asked import Bounds
+from modicum.risk.worker.messages import Bounds
 from modicum.server.settings.model import EscrowSettings, Settings
 from modicum.server.settings.tables import TablesOf
 from modicum.storage.proofs.signing_keys import SigningKey, load_key, needs_passphrase

@@ -26,7 +26,6 @@ from modicum.ledger import Record
 from modicum.storage.fair_lock import FairLock
 from modicum.storage.idle_work import Chore, Meanwhile
 from modicum.storage.log_pages import Page, begun, paged, refuse_ended
-from modicum.storage.postgres_answers import AnswerStatements
 from modicum.storage.postgres_errors import (
     broken,
     is_outside,
@@ -34,7 +33,12 @@ from modicum.storage.postgres_errors import (
     skewed,
     told,
 )
-from modicum.storage.postgres_tables import SCHEMA_VERSION, Begun, Statements
+from modicum.storage.postgres_tables import (
+    SCHEMA_VERSION,
+    AnswerStatements,
+    Begun,
+    Statements,
+)
 from modicum.storage.postgres_url import Address, parse_address
 from modicum.storage.service_tables import Statement
 from modicum.system.clock import SystemClock

@@ -1,4 +1,8 @@
-"""The statements on the tables of a ledger in PostgreSQL (see `postgres_steps`).
+"""The tables of a ledger in PostgreSQL: their versions, and the statements on them.
+
+Version 1 has the log, its head, checkpoints and a snapshot; version 2 adds what a
+service keeps beside the log. Log and checkpoints are only added to, which triggers see
+to; what is beside them may be changed and deleted from.
 
 Each ledger has a schema of its own. Every name is written with its schema and every
 setting is made for one transaction, so that nothing depends on the session.
@@ -6,18 +10,146 @@ setting is made for one transaction, so that nothing depends on the session.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, LiteralString, NamedTuple
 
 from psycopg import Connection
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
+from modicum.api.ports.storage import KeptAnswer
 from modicum.core.errors import Code, Problem, VerificationError
 from modicum.ledger import Record
 from modicum.storage.log_pages import PAGE_BYTES, Page, refuse_gap
 from modicum.storage.postgres_errors import broken, forgetful
-from modicum.storage.postgres_steps import STEPS
 from modicum.storage.postgres_url import Address
+from modicum.storage.service_tables import FORGOTTEN_MAX
+
+_KEPT: LiteralString = """
+    SELECT key, digest, answer, at FROM {s}.answers WHERE key = ANY(%s::text[])
+"""
+_KEEP: LiteralString = """
+    WITH forgotten AS (
+        DELETE FROM {s}.answers WHERE key IN (
+            SELECT key FROM {s}.answers WHERE at < %s ORDER BY at LIMIT {forgotten}
+        )
+    )
+    INSERT INTO {s}.answers (key, digest, answer, at)
+    SELECT * FROM unnest(%s::text[], %s::text[], %b::bytea[], %s::text[])
+"""
+
+
+class AnswerStatements:
+    """The statements on the answers of one ledger.
+
+    Args:
+        address: Where it is.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        schema = Identifier(address.schema)
+        self._kept = SQL(_KEPT).format(s=schema)
+        self._keep = SQL(_KEEP).format(s=schema, forgotten=Literal(FORGOTTEN_MAX))
+
+    def kept_for(
+        self, connection: Connection[Any], keys: Collection[str]
+    ) -> dict[str, KeptAnswer]:
+        """Return the answers that are kept for some keys, by key."""
+        with connection.cursor(binary=True) as cursor:
+            rows = cursor.execute(self._kept, (list(keys),)).fetchall()
+        return {row[0]: KeptAnswer(*row) for row in rows}
+
+    def keep(
+        self,
+        connection: Connection[Any],
+        answers: Sequence[KeptAnswer],
+        forget_before: str,
+    ) -> None:
+        """Insert answers, and delete the oldest of those before a time.
+
+        Raises:
+            VerificationError: If they are not stored.
+        """
+        kept = connection.execute(
+            self._keep,
+            (
+                forget_before,
+                [one.key for one in answers],
+                [one.digest for one in answers],
+                [one.answer for one in answers],
+                [one.at for one in answers],
+            ),
+        )
+        if kept.rowcount != len(answers):  # A trigger took some away.
+            raise broken(self._address, "an answer was not stored as written")
+
+
+#: Steps are never changed once released.
+STEPS: Sequence[LiteralString] = (
+    """
+    CREATE TABLE {s}.events (
+        seq bigint PRIMARY KEY CHECK (seq > 0),
+        payload bytea NOT NULL,
+        hash text NOT NULL
+    );
+    CREATE TABLE {s}.head (
+        one boolean PRIMARY KEY DEFAULT true CHECK (one),
+        seq bigint NOT NULL,
+        hash text NOT NULL
+    );
+    INSERT INTO {s}.head (seq, hash) VALUES (0, '');
+    CREATE TABLE {s}.checkpoints (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        data bytea NOT NULL
+    );
+    CREATE UNIQUE INDEX checkpoints_once ON {s}.checkpoints (sha256(data));
+    CREATE TABLE {s}.snapshot (
+        one boolean PRIMARY KEY DEFAULT true CHECK (one),
+        data bytea NOT NULL
+    );
+    CREATE FUNCTION {s}.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        RAISE EXCEPTION 'the table % of a ledger is append-only', TG_TABLE_NAME;
+    END
+    $$;
+    CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {s}.events
+        FOR EACH STATEMENT EXECUTE FUNCTION {s}.refuse_change();
+    CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {s}.checkpoints
+        FOR EACH STATEMENT EXECUTE FUNCTION {s}.refuse_change();
+    ALTER TABLE {s}.events ENABLE ALWAYS TRIGGER append_only;
+    ALTER TABLE {s}.checkpoints ENABLE ALWAYS TRIGGER append_only;
+    """,
+    """
+    CREATE TABLE {s}.answers (
+        key text COLLATE "C" PRIMARY KEY,
+        digest text NOT NULL,
+        answer bytea NOT NULL,
+        at text COLLATE "C" NOT NULL
+    );
+    CREATE INDEX answers_by_time ON {s}.answers (at);
+    CREATE TABLE {s}.tokens (
+        id text COLLATE "C" PRIMARY KEY,
+        digest text COLLATE "C" NOT NULL UNIQUE,
+        name text NOT NULL,
+        actor text NOT NULL,
+        kind text NOT NULL,
+        grants text NOT NULL,
+        created_by text NOT NULL,
+        created_at text COLLATE "C" NOT NULL,
+        expires_at text COLLATE "C" NOT NULL,
+        revoked_at text COLLATE "C" NOT NULL
+    );
+    CREATE TABLE {s}.sessions (
+        digest text COLLATE "C" PRIMARY KEY,
+        identity text NOT NULL,
+        csrf text NOT NULL,
+        created_at text COLLATE "C" NOT NULL,
+        expires_at text COLLATE "C" NOT NULL
+    );
+    CREATE INDEX sessions_by_end ON {s}.sessions (expires_at);
+    """,
+)
+
 
 #: A client that holds the turn and says nothing for so long has lost it.
 IDLE_SECONDS = 120

@@ -309,9 +309,9 @@ class SqliteTurn:
             InvariantError: If the turn is over.
         """
         refuse_ended(ended=self.ended)
-        from modicum.storage import sqlite_answers
+        from modicum.storage import sqlite_tables
 
-        return sqlite_answers.kept_for(self._connection, keys)
+        return sqlite_tables.kept_for(self._connection, keys)
 
     def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
         """Keep answers, and forget some of those that were given before a time.
@@ -320,7 +320,7 @@ class SqliteTurn:
             InvariantError: If the turn is over.
         """
         refuse_ended(ended=self.ended)
-        from modicum.storage import sqlite_answers
+        from modicum.storage import sqlite_tables as sqlite_answers
 
         sqlite_answers.keep(self._connection, answers, forget_before)
 

@@ -8,12 +8,15 @@ next turn. What is beside the log may be changed and deleted from; the rest may 
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from modicum.api.ports.storage import KeptAnswer
 from modicum.core.errors import Code, Problem, VerificationError
 from modicum.ledger import Record
 from modicum.storage.log_pages import PAGE_BYTES, Page, refuse_gap
+from modicum.storage.service_tables import FORGOTTEN_MAX
 
 #: Marks the file as a modicum ledger ("modi"); `file` and `verify` look at it.
 APPLICATION_ID = 0x6D6F6469
@@ -313,3 +316,30 @@ def checkpoints_of(connection: sqlite3.Connection, version: int) -> list[bytes]:
 def insert_checkpoint(connection: sqlite3.Connection, data: bytes) -> None:
     """Insert a checkpoint, unless the same one is there."""
     connection.execute("INSERT OR IGNORE INTO checkpoints (data) VALUES (?)", (data,))
+
+
+def kept_for(
+    connection: sqlite3.Connection, keys: Collection[str]
+) -> dict[str, KeptAnswer]:
+    """Return the answers that are kept for some keys, by key."""
+    rows = connection.execute(
+        "SELECT key, digest, answer, at FROM answers"
+        " WHERE key IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(keys)),),
+    )
+    return {key: KeptAnswer(key, digest, data, at) for key, digest, data, at in rows}
+
+
+def keep(
+    connection: sqlite3.Connection, answers: Sequence[KeptAnswer], forget_before: str
+) -> None:
+    """Insert answers, and delete the oldest of those before a time."""
+    connection.execute(
+        "DELETE FROM answers WHERE key IN"
+        " (SELECT key FROM answers WHERE at < ? ORDER BY at LIMIT ?)",
+        (forget_before, FORGOTTEN_MAX),
+    )
+    connection.executemany(
+        "INSERT INTO answers (key, digest, answer, at) VALUES (?, ?, ?, ?)",
+        [(one.key, one.digest, one.answer, one.at) for one in answers],
+    )

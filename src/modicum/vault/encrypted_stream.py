@@ -20,7 +20,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.vault.names import Names
+from modicum.vault.folder import Names
 from modicum.vault.problems import broken
 
 #: What content begins with: the kind of file, and its version.

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from modicum.core.errors import Code, InputError, Problem, UsageError, VerificationError
-from modicum.vault.folder import Folder, opened, overwrite
-from modicum.vault.key_provider import KeyProvider
-from modicum.vault.names import Names, is_key, names_of
+from modicum.vault.folder import Folder, Names, is_key, names_of, opened, overwrite
+from modicum.vault.key_provider import (
+    RECORD_BYTES_MAX,
+    KeyProvider,
+    Record,
+    read_record,
+)
 from modicum.vault.problems import broken
-from modicum.vault.wrapped_keys import RECORD_BYTES_MAX, Record, read_record
 
 #: So many damaged keys are named; of more, the number is told.
 _NAMED_MAX: Final = 10

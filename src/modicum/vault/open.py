@@ -8,11 +8,9 @@ from typing import BinaryIO
 
 from modicum.api.ports.escrow import Sealed
 from modicum.vault.encrypted_stream import Read
-from modicum.vault.folder import Folder
-from modicum.vault.key_provider import Context
-from modicum.vault.names import Names
+from modicum.vault.folder import Folder, Names
+from modicum.vault.key_provider import RECORD_BYTES_MAX, Context, Record, read_record
 from modicum.vault.problems import broken, no_key, shredded
-from modicum.vault.wrapped_keys import RECORD_BYTES_MAX, Record, read_record
 
 
 def record_of(folder: Folder, names: Names, sealed: Sealed) -> Record:

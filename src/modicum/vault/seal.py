@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from modicum.vault.folder import Folder, take
-from modicum.vault.names import Names, is_debris
+from modicum.vault.folder import Folder, Names, is_debris, take
 from modicum.vault.problems import used_before
 
 

@@ -14,13 +14,17 @@ from modicum.api.ports.escrow import Sealed
 from modicum.core.canonical import digest
 from modicum.vault import key_rotation
 from modicum.vault.encrypted_stream import KEY_BYTES, Read, decrypted, encrypted
-from modicum.vault.folder import durable, made, opened
-from modicum.vault.key_provider import Context, KeyProvider
-from modicum.vault.names import Names, names_of
+from modicum.vault.folder import Names, durable, made, names_of, opened
+from modicum.vault.key_provider import (
+    RECORD_BYTES_MAX,
+    Context,
+    KeyProvider,
+    Record,
+    read_record,
+)
 from modicum.vault.open import content_of, hashed, record_of
 from modicum.vault.problems import broken
 from modicum.vault.seal import commit, part_of, refuse_used, sweep
-from modicum.vault.wrapped_keys import RECORD_BYTES_MAX, Record, read_record
 
 _READ_BYTES: Final = 2**20
 

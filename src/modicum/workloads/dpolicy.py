@@ -1,5 +1,8 @@
 """The scenarios S1 to S3 of DPolicy's evaluation (Küchler et al., S&P 2025).
 
+Which attributes belong to which categories was drawn there, and is drawn here, from a
+seed of our own. The example policies and the workloads are made from the same schema.
+
 Requests are those of W4, in twenty rounds. In S1, most models only answer queries: a
 context of its own. In S2, requests read some of 150 attributes in ten categories. In
 S3, they read the rows of some month, and half of them an attribute with a limit for
@@ -8,15 +11,72 @@ each month. The example policies `dpolicy-s1` to `dpolicy-s3` are the rules.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
+from itertools import accumulate
+from random import Random
 
 import numpy as np
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.workloads.cohere import Recipe, cohere
-from modicum.workloads.dpolicy_schema import ATTRIBUTES, RISKS, risk_of
 from modicum.workloads.model import Labels, Requests, Workload
 from modicum.workloads.random_draws import Booleans, Integers, Reals, numbers_below
+
+SEED = 42
+ATTRIBUTES = 150
+CATEGORIES = ("low",) * 5 + ("medium",) * 4 + ("high",)
+RISKS = ("low", "medium", "high")
+#: After each category, an attribute joins another one with this probability.
+ANOTHER_CATEGORY = 0.6
+#: Category number n is drawn with a weight of 1 / (n + 1) to this power.
+SKEW = 0.1
+
+
+def risk_of(attribute: int) -> str:
+    """Return a risk level: of ten attributes, one is high and one medium.
+
+    Args:
+        attribute: Its number, from 0.
+    """
+    return {9: "high", 8: "medium"}.get(attribute % 10, "low")
+
+
+@lru_cache(maxsize=1)
+def all_memberships() -> tuple[dict[int, str], ...]:
+    """Return the categories of every attribute, each with the level of membership."""
+    random = Random(SEED)
+    return tuple(memberships(random) for _ in range(ATTRIBUTES))
+
+
+def memberships(random: Random) -> dict[int, str]:
+    """Return the categories of an attribute: member of one, and what else it joins.
+
+    Args:
+        random: Decides; only its `random()` is used, which is the same everywhere.
+    """
+    joined: dict[int, str] = {}
+    for category in _drawn(random):
+        if joined:
+            joined[category] = "strong" if random.random() < 0.5 else "weak"
+        else:
+            joined[category] = "member"
+        if random.random() >= ANOTHER_CATEGORY:
+            break
+    return joined
+
+
+def _drawn(random: Random) -> Iterator[int]:
+    """Yield all categories in a random order, the first ones more likely early."""
+    left = {n: 1 / (n + 1) ** SKEW for n in range(len(CATEGORIES))}
+    while left:
+        at = random.random() * sum(left.values())
+        sums = zip(left, accumulate(left.values()), strict=True)
+        category = next((n for n, total in sums if at < total), max(left))
+        del left[category]
+        yield category
+
 
 #: The names of the scenarios.
 SCENARIOS = ("s1", "s2", "s3")
@@ -25,7 +85,7 @@ ROUNDS = 20
 #: The probability that a model only answers queries.
 BLACK_BOX = 0.8
 #: After each attribute, a request reads another one with this probability.
-ANOTHER = 0.75
+ANOTHER_ATTRIBUTE = 0.75
 #: A month has so many rounds.
 ROUNDS_PER_MONTH = 4
 
@@ -140,7 +200,7 @@ def weights() -> Reals:
 
 def _counts(uniforms: Reals) -> Integers:
     """Return how many attributes requests read: 1, and one more again and again."""
-    more = ANOTHER ** np.arange(1, ATTRIBUTES)
+    more = ANOTHER_ATTRIBUTE ** np.arange(1, ATTRIBUTES)
     return 1 + np.searchsorted(-more, -uniforms)
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from modicum.accounting.amounts import INFINITY, Amount, times
 from modicum.accounting.amplification import poisson
-from modicum.accounting.amplification.binomial import (
+from modicum.accounting.amplification.bounds import (
     between_integers,
     growth,
     log_mean_power,

@@ -23,7 +23,7 @@ from modicum.core.errors import (
 )
 from modicum.ledger import Record
 from modicum.ops.files.documents import read_bytes
-from modicum.system.new_files import write_whole
+from modicum.system.files import write_whole
 
 #: The file is written at most once in so many seconds.
 PAUSE_SECONDS = 1.0

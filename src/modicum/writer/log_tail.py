@@ -9,21 +9,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 
 from modicum.api.local.live_ledger import lost_entries
-from modicum.api.ports.storage import EventStore, KeptAnswer, Patient, Turn
+from modicum.api.ports.storage import EventStore, KeptAnswer, Patient, Store, Turn
 from modicum.core.errors import VerificationError
 from modicum.ledger import Record
+from modicum.storage.read_only import StillStore
 
 #: At least so many of the latest records are kept in memory.
 RECORDS_KEPT = 5_000
@@ -358,3 +352,22 @@ def _fed(
 
 def _other(seq: int) -> str:
     return f"entry {seq} is not the one that was read before"
+
+
+class ReadLog(StillStore):
+    """A log, with the checkpoints beside it; what is appended later is there, too.
+
+    Args:
+        store: Where it lies; it stays open.
+    """
+
+    def __init__(self, store: Store) -> None:
+        def read(after: int, limit: int | None) -> Iterator[Record]:
+            return iter(store.read(after, limit))
+
+        super().__init__(store.name, read)
+        self._store = store
+
+    def checkpoints(self) -> list[bytes]:
+        """Return every checkpoint, in the order in which they were added."""
+        return self._store.checkpoints()

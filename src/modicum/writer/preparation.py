@@ -20,7 +20,7 @@ from modicum.ops.wiring import printable_actor
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import ReservationBound
 from modicum.release import ReleaseDraft
-from modicum.writer.desk import Desk
+from modicum.writer.group_commit import Desk
 from modicum.writer.idempotency import Work
 from modicum.writer.price_cache import Familiar, Plain
 from modicum.writer.queue import Waiting, not_read

@@ -22,12 +22,11 @@ from modicum.api.local.balances import Entry
 from modicum.api.local.escrow.actions import EscrowOffice
 from modicum.api.local.escrow.execution import Tools
 from modicum.api.local.evaluation import Description
-from modicum.api.local.governance.governing import Governance
+from modicum.api.local.governance.actions import Governance
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.live_ledger import LiveLedger
 from modicum.api.local.plans.actions import Rounds
-from modicum.api.local.steps import giving_up, step
-from modicum.api.local.submit import RESERVATION_SECONDS, prepared
+from modicum.api.local.submit import RESERVATION_SECONDS, giving_up, prepared, step
 from modicum.api.ports.storage import Store, Timed, Witness
 from modicum.core.errors import InputError, ModicumError
 from modicum.ledger import Record, Standing
@@ -37,12 +36,11 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.model import ReservationBound
 from modicum.storage.read_only import StillStore
 from modicum.writer.actions import Governed
-from modicum.writer.desk import Desk
+from modicum.writer.group_commit import Desk
 from modicum.writer.idempotency import Once
-from modicum.writer.log_tail import Feed, FeedingStore, FollowingStore
+from modicum.writer.log_tail import Feed, FeedingStore, FollowingStore, ReadLog
 from modicum.writer.preparation import Clerk, How
 from modicum.writer.queue import Waiting
-from modicum.writer.read_log import ReadLog
 from modicum.writer.read_side import Checker
 
 T = TypeVar("T")

@@ -28,7 +28,7 @@ from modicum.accounting.amplification import (
     unit_level_rate,
     without_replacement,
 )
-from modicum.accounting.amplification.binomial import log_mean_power
+from modicum.accounting.amplification.bounds import log_mean_power
 from modicum.accounting.amplification.sampled_gaussian import _by_quadrature
 from modicum.accounting.curves import NOTHING, UNKNOWN, Curve
 from modicum.accounting.decimals import precise

@@ -8,7 +8,7 @@ import pytest
 
 from modicum.accounting.conversions.moments import renyi_epsilon
 from modicum.accounting.curves import UNKNOWN, Curve
-from modicum.accounting.filters.any_order import OrderFilter, order_filter
+from modicum.accounting.filters.coordinates import OrderFilter, order_filter
 from modicum.accounting.grid import INFINITE
 from modicum.accounting.mechanisms import declared_pure, gaussian, laplace
 

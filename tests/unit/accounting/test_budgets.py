@@ -33,8 +33,7 @@ from modicum.core.yaml_reader import read_document
 from modicum.ledger.decision.amounts import amounts, sums
 from modicum.ledger.decision.balances import Balances
 from modicum.ledger.decision.decide import over_history
-from modicum.ledger.decision.rule_loss import RuleLoss
-from modicum.ledger.decision.single_release import by_itself
+from modicum.ledger.decision.single_release import RuleLoss, by_itself
 from modicum.policy.budget_maps import apply_map, parse_map
 from modicum.policy.compiler import compile_text
 from modicum.release import parse_release, price

@@ -34,7 +34,7 @@ from modicum.accounting.neighborhoods.entries import (
 )
 from modicum.accounting.neighborhoods.joint_loss import Engine
 from modicum.accounting.neighborhoods.line_sweep import Line, deepest, worst_pair
-from modicum.accounting.neighborhoods.pairs import (
+from modicum.accounting.neighborhoods.records import (
     membership,
     worst_cell,
     worst_pair_of_cells,
@@ -46,7 +46,7 @@ from modicum.accounting.neighborhoods.regions import (
     Span,
     segments,
 )
-from modicum.accounting.neighborhoods.targets import (
+from modicum.accounting.neighborhoods.target import (
     AddRemove,
     Attributes,
     Metric,

@@ -29,8 +29,7 @@ from modicum.accounting.budgets import RenyiBudget
 from modicum.accounting.conversions.moments import renyi_cap, tightest_epsilon, zcdp_cap
 from modicum.accounting.conversions.profiles import gaussian_mu2_cap
 from modicum.accounting.decimals import loss_units, precise
-from modicum.accounting.filters.budget import figure, fixed_figure, limit
-from modicum.accounting.filters.shares import Shares
+from modicum.accounting.filters.budget import Shares, figure, fixed_figure, limit
 from modicum.accounting.grid import DELTA, EPS, MU2, RHO, order_index
 from modicum.accounting.losses import total_of
 from modicum.core.errors import Code, InputError

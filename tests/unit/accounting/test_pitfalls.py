@@ -24,12 +24,14 @@ from modicum.accounting.mechanisms import (
     laplace,
 )
 from modicum.accounting.neighborhoods.entries import (
+    Draw,
     Entry,
     Native,
     Part,
     Relation,
     RowBound,
     UserPer,
+    on_sample,
 )
 from modicum.accounting.neighborhoods.joint_loss import Engine
 from modicum.accounting.neighborhoods.regions import (
@@ -39,8 +41,7 @@ from modicum.accounting.neighborhoods.regions import (
     Span,
     checked,
 )
-from modicum.accounting.neighborhoods.samples import Draw, on_sample
-from modicum.accounting.neighborhoods.targets import (
+from modicum.accounting.neighborhoods.target import (
     AddRemove,
     Attributes,
     Group,

@@ -10,7 +10,7 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modicum.api.local.views.problems import problems_view
+from modicum.api.local.views.ledger import problems_view
 from modicum.api.schema.shape import plain
 from modicum.core import reader as reading
 from modicum.core.document import Node, from_python

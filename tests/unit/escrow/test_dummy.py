@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from samples.declared import TABLES
 
 from modicum.core.errors import Code, InputError
-from modicum.escrow.dummy_answers import dummy_answers, with_noise
-from modicum.escrow.dummy_data import ROWS_MAX, dummy_rows
+from modicum.escrow.dummy_data import ROWS_MAX, dummy_answers, dummy_rows, with_noise
 from modicum.escrow.programs import Cell, Table
 from modicum.query.groups import groups_of
 from modicum.query.parser import parse_query

@@ -12,7 +12,7 @@ from modicum.core.errors import Code, InputError, VerificationError
 from modicum.escrow import tasks
 from modicum.escrow.inspection import WHY, Inspection, changes, inspected
 from modicum.escrow.programs import Program, Range
-from modicum.sandbox.texts import installed
+from modicum.sandbox.catalog import installed
 
 HEAD = "def score(tables, arguments, reference):\n"
 SHARE = tasks.accuracy().range

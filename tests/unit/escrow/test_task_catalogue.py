@@ -17,9 +17,9 @@ from modicum.core.errors import Code, InputError, VerificationError
 from modicum.escrow import tasks
 from modicum.escrow.catalog import CATALOGUE, CURRENT, text_of, vetted
 from modicum.escrow.evaluations import LOOKS
-from modicum.escrow.models import MODELS
 from modicum.escrow.programs import Program, Range, Table
-from modicum.sandbox.texts import installed
+from modicum.escrow.tasks import MODELS
+from modicum.sandbox.catalog import installed
 
 ROOT = Path(__file__).parents[3]
 GALLERY = ROOT / "tests" / "golden" / "tasks" / "refused.txt"

@@ -14,8 +14,8 @@ from modicum.core.errors import InputError
 from modicum.core.yaml_reader import read_document
 from modicum.escrow import tasks
 from modicum.escrow.evaluations import LOOKS
-from modicum.escrow.models import MODELS
 from modicum.escrow.task_files import TaskFile, read_task_file
+from modicum.escrow.tasks import MODELS
 
 EVALUATE = "\nevaluate: r2\n"
 ANSWERS = "task: answers\n"

@@ -16,7 +16,7 @@ from modicum.ledger.decision.approvals import (
     hearings_of_policy,
     roles_of,
 )
-from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.consent import Agreement
 from modicum.ledger.state.state import ActivePolicy, State
 from modicum.policy import Policy
 from modicum.policy.model import Approval

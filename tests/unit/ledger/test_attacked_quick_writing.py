@@ -8,7 +8,7 @@ import pytest
 
 from modicum.ledger.log.chain import GENESIS, seal
 from modicum.ledger.log.events import Event, ReleaseStarted
-from modicum.ledger.log.quick_writing import write_release_entry
+from modicum.ledger.log.fast_codec import write_release_entry
 
 EVENT = Event("2026-05-01T12:00:00.000000Z", "tester", ReleaseStarted("r"))
 

@@ -32,19 +32,17 @@ from modicum.ledger.log.events import (
     PastRecorded,
     PlanCommitted,
     PolicyActivated,
+    PolicyProposed,
     ReleaseDenied,
     ReleaseExpired,
+    ReleaseRequested,
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
+    RequestWithdrawn,
     RoundOpened,
 )
 from modicum.ledger.log.recorded_release import RecordedMechanism, record_release
-from modicum.ledger.log.request_events import (
-    PolicyProposed,
-    ReleaseRequested,
-    RequestWithdrawn,
-)
 from modicum.ledger.proof.consistency import RESERVATION_MAX
 from modicum.policy import CompiledPolicy
 from modicum.release import EVERYTHING, Part, parse_release, price

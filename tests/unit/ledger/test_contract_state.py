@@ -24,23 +24,21 @@ from modicum.ledger.log.contracts import (
     from_plain,
     to_plain,
 )
-from modicum.ledger.log.escrow_events import (
-    ContractProposed,
-    ContractWithdrawn,
-    DataRegistered,
-    DataShredded,
-    FlowBegun,
-    FlowFailed,
-    FlowReleased,
-    FlowWithheld,
-)
 from modicum.ledger.log.events import (
     EVENT_VERSION,
     Annotated,
     ApprovalGiven,
     Body,
+    ContractProposed,
+    ContractWithdrawn,
+    DataRegistered,
+    DataShredded,
     DisclosureRecorded,
     Event,
+    FlowBegun,
+    FlowFailed,
+    FlowReleased,
+    FlowWithheld,
     ReleaseReserved,
     ReleaseStarted,
 )

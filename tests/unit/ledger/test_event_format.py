@@ -28,16 +28,6 @@ from modicum.ledger.log.contracts import (
     Version,
 )
 from modicum.ledger.log.days import day_of
-from modicum.ledger.log.escrow_events import (
-    ContractProposed,
-    ContractWithdrawn,
-    DataRegistered,
-    DataShredded,
-    FlowBegun,
-    FlowFailed,
-    FlowReleased,
-    FlowWithheld,
-)
 from modicum.ledger.log.event_codec import from_plain, to_plain
 from modicum.ledger.log.events import (
     EVENT_VERSION,
@@ -45,19 +35,30 @@ from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
     Body,
+    ContractProposed,
+    ContractWithdrawn,
+    DataRegistered,
+    DataShredded,
     DisclosureRecorded,
+    FlowBegun,
+    FlowFailed,
+    FlowReleased,
+    FlowWithheld,
     GroupActivated,
     GroupRetired,
     PastRecorded,
     PastRedescribed,
     PlanCommitted,
     PolicyActivated,
+    PolicyProposed,
     ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
+    ReleaseRequested,
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
+    RequestWithdrawn,
     RoundOpened,
     day_of_release,
     event_name,
@@ -66,11 +67,6 @@ from modicum.ledger.log.recorded_release import (
     RecordedMechanism,
     RecordedRelease,
     record_release,
-)
-from modicum.ledger.log.request_events import (
-    PolicyProposed,
-    ReleaseRequested,
-    RequestWithdrawn,
 )
 from modicum.ledger.proof.repricing import Unpriced
 from modicum.ledger.replay.fold import fold

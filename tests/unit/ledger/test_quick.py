@@ -298,7 +298,7 @@ def test_a_loop_that_cannot_be_kept_on_disk_is_compiled_all_the_same() -> None:
 def test_without_numba_there_is_no_compiled_engine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("modicum.ledger.bulk.engines.find_spec", lambda _: None)
+    monkeypatch.setattr("modicum.ledger.bulk.matrix_balances.find_spec", lambda _: None)
     assert numba_engine() is None
 
 

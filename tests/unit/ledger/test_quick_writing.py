@@ -25,7 +25,7 @@ from modicum.ledger.log.events import (
     ReleaseStarted,
     ReleaseVoided,
 )
-from modicum.ledger.log.quick_writing import write_release_entry
+from modicum.ledger.log.fast_codec import write_release_entry
 
 SHA = "d" * 64
 TEXTS = ("", "x", 'é\\"\x00\u2028😀\uffff')

@@ -17,7 +17,7 @@ from modicum.api.local.decision import Decision
 from modicum.core.rationals import LOSS_UNIT
 from modicum.ledger import Balances, RecordedRelease, decide
 from modicum.ledger.cells import partition
-from modicum.ledger.decision.rule_loss import RuleLoss
+from modicum.ledger.decision.single_release import RuleLoss
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 

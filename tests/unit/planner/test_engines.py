@@ -13,7 +13,8 @@ from samples.planned import ENGINES, dpk, dpk_order, integers, numbers
 from modicum.accounting.grid import INFINITE
 from modicum.planner.allocation import engine as engines
 from modicum.planner.allocation.engine import Engine, numba_engine
-from modicum.planner.allocation.loops import knapsacks, segments
+from modicum.planner.allocation.loops import knapsacks
+from modicum.planner.allocation.loops import rows as segments
 from modicum.planner.allocation.numba_kernel import NumbaEngine
 from modicum.planner.allocation.problem import Problem
 

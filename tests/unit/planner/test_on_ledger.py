@@ -11,7 +11,7 @@ import pytest
 from modicum.accounting import COORDINATES, INFINITE, Loss
 from modicum.accounting.filters.unlock_schedule import Unlocking
 from modicum.accounting.grid import DELTA, EPS, RHO
-from modicum.api.local.plans.why_not import left_out_lines
+from modicum.api.local.plans.plan import left_out_lines
 from modicum.core.errors import Code, InputError, UsageError
 from modicum.ledger import Balances, RecordedRelease
 from modicum.ledger.log.events import GroupActivated, RoundOpened
@@ -20,12 +20,12 @@ from modicum.ledger.state.rounds import Planning
 from modicum.planner.allocation.numba_kernel import NumbaEngine
 from modicum.planner.allocation.numpy_kernel import NumpyEngine
 from modicum.planner.allocation.problem import Problem
-from modicum.planner.ledger_round import refusing
-from modicum.planner.ledger_round.beforehand import Reason
+from modicum.planner.ledger_round import presolve
 from modicum.planner.ledger_round.cancellation import Means
 from modicum.planner.ledger_round.coordinates import open_engine
 from modicum.planner.ledger_round.denial_reasons import Obstacle, obstacles
 from modicum.planner.ledger_round.plan import ON_LEDGER, Planned, plan_round
+from modicum.planner.ledger_round.presolve import Reason
 from modicum.planner.ledger_round.problem import RoundProblem, problem_of
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_policy, compile_text
@@ -258,10 +258,10 @@ def test_a_round_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -
     # Each request costs both units something in a segment; one row is for all units.
     asked, rows = 2 * 2 * (coordinates + 1), 2 * 2 * coordinates + 3 * 2
     assert asked < rows
-    monkeypatch.setattr(refusing, "NUMBERS_MAX", rows)
+    monkeypatch.setattr(presolve, "NUMBERS_MAX", rows)
     assert problem(*requests).problem.places == 1
     for too_few in (rows - 1, asked - 1):
-        monkeypatch.setattr(refusing, "NUMBERS_MAX", too_few)
+        monkeypatch.setattr(presolve, "NUMBERS_MAX", too_few)
         with pytest.raises(InputError, match="too many cells") as caught:
             problem(*requests)
         assert caught.value.code is Code.OUT_OF_RANGE

@@ -10,7 +10,7 @@ from modicum.accounting import Filter, Loss, RenyiBudget, Unlimited, filter_for
 from modicum.accounting.grid import COORDINATES, DELTA, EPS, RHO, order_index
 from modicum.planner import Unlocking
 from modicum.planner.rounds.rule_problem import NEVER
-from modicum.planner.simulation.rule_limits import rule_limits
+from modicum.planner.simulation.scenario import rule_limits
 
 
 def loss(**known: int) -> Loss:

@@ -10,8 +10,8 @@ import pytest
 from budget import examples, seed
 from samples.planned import ENGINES, LARGE, integers, places_of, some_problem
 
+from modicum.planner.allocation.greedy import by_score, efficiencies, per_run
 from modicum.planner.allocation.problem import Problem
-from modicum.planner.allocation.scores import by_score, efficiencies, per_run
 
 
 def one_row_each(

@@ -18,10 +18,9 @@ from modicum.accounting import (
     ZcdpBudget,
 )
 from modicum.core.errors import Code, InputError
-from modicum.policy import CompiledPolicy, Rule, rule_numbers
-from modicum.policy.compiler import compile_text
+from modicum.policy import CompiledPolicy, Rule, compiler
+from modicum.policy.compiler import RULES_MAX, compile_text
 from modicum.policy.predicates import Facts, Scope
-from modicum.policy.rule_numbers import RULES_MAX
 from modicum.policy.rules import BaseRule, Stage
 
 HEAD = """\
@@ -513,7 +512,7 @@ def test_a_policy_may_not_compile_to_more_rules_than_the_limit(
     assert caught.value.code is Code.TOO_LARGE
     assert str(64**3) in caught.value.problems[0].message
     # A number with more digits than Python writes is not written.
-    monkeypatch.setattr(rule_numbers, "_COUNTABLE", 1000)
+    monkeypatch.setattr(compiler, "_COUNTABLE", 1000)
     with pytest.raises(InputError, match="over 1000 rules"):
         compiled(GLOBAL, extensions(3))
 
@@ -537,9 +536,9 @@ def test_what_is_too_much_is_refused_before_any_rule_is_made(
     found = compiled(parts)
     rules = found.rules if section == "policies" else found.release_rules
     assert len(rules) == 6 + 2 * 3 + 1
-    monkeypatch.setattr(rule_numbers, "RULES_MAX", len(rules))
+    monkeypatch.setattr(compiler, "RULES_MAX", len(rules))
     assert compiled(parts).policy.digest == found.policy.digest
-    monkeypatch.setattr(rule_numbers, "RULES_MAX", len(rules) - 1)
+    monkeypatch.setattr(compiler, "RULES_MAX", len(rules) - 1)
     monkeypatch.setattr(BaseRule, "__init__", _none_is_made)
     with pytest.raises(InputError) as caught:
         compiled(parts)

@@ -6,10 +6,10 @@ import pytest
 from samples.small import POLICY, compiled
 
 from modicum.core.errors import Code, InputError
-from modicum.policy.cell_words import cells_of
 from modicum.policy.changes.declarations import declared_differences
 from modicum.policy.changes.differences import Verdict
-from modicum.policy.past_populations import population_of
+from modicum.policy.past_units import population_of
+from modicum.policy.rule_profile import cells_of
 from modicum.release import Population
 from modicum.release.population import Was
 

@@ -32,11 +32,11 @@ from modicum.policy.predicates import (
     ReadsAtLeast,
     Scope,
 )
-from modicum.policy.pruning.lists import Integers, grouped
+from modicum.policy.pruning.algorithm import roots
+from modicum.policy.pruning.chains import Integers, grouped
+from modicum.policy.pruning.comparison import Readers
 from modicum.policy.pruning.logic import Logic
-from modicum.policy.pruning.readers import Readers
 from modicum.policy.pruning.result import prune, prune_alone
-from modicum.policy.pruning.roots import roots
 from modicum.policy.rules import BaseRule, RuleSet, Stage
 from modicum.release import Vocabulary
 from modicum.release.vocabulary import Label

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modicum.core.errors import UsageError
-from modicum.query import answer_forms
-from modicum.query.answer_forms import HTML_ROWS_MAX, float_at
-from modicum.query.results import Answers, Estimate, Row
+from modicum.query import results
+from modicum.query.results import HTML_ROWS_MAX, Answers, Estimate, Row, float_at
 
 NUMBERS = st.fractions() | st.integers(-(10**400), 10**400).map(Fraction)
 
@@ -80,7 +79,7 @@ def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
     def gone(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(answer_forms, "import_module", gone)
+    monkeypatch.setattr(results, "import_module", gone)
     with pytest.raises(UsageError, match="`pyarrow` is not installed"):
         answers().to_arrow()
     with pytest.raises(UsageError, match="`pandas` is not installed"):

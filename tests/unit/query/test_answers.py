@@ -14,16 +14,15 @@ from budget import counted, seed
 from oracle.noise_laws import drawn
 from samples.declared import TABLES
 
-from modicum.query.aggregates import statistics_of
+from modicum.query.aggregates import nodes_of, statistics_of
 from modicum.query.compiler import Line, Lowered
-from modicum.query.expected import Expected, errors_of
+from modicum.query.explanation import Expected, errors_of
 from modicum.query.intervals import width
 from modicum.query.key_selection import Selection
 from modicum.query.parser import parse_query
 from modicum.query.request import Asked, Noise
 from modicum.query.results import Answers, Estimate, answers_of
 from modicum.query.statistics import ExactPlan, KeyValue, Statistic
-from modicum.query.tree import nodes_of
 from modicum.release.parts import EVERYTHING
 from modicum.release.sampling import Sampling
 

@@ -14,8 +14,7 @@ from samples import watched
 from modicum.core.errors import Code, InputError, InvariantError
 from modicum.query.model import ColumnRef, Compare, Key, Query
 from modicum.query.sql import expressions as sql
-from modicum.query.sql.answers import read_answers
-from modicum.query.sql.statements import Statement, statements
+from modicum.query.sql.statements import Statement, read_answers, statements
 from modicum.query.statistics import Cap, ExactPlan, Secrets, Statistic
 from modicum.query.tables import Column, Table, Tables
 from modicum.release.parts import Part

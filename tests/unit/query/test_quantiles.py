@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.noise_laws import drawn
 
-from modicum.query.quantiles import Quantile, Tree, tree_of
+from modicum.query.estimates import Quantile, Tree, tree_of
 from modicum.query.request import Noise
 from modicum.query.statistics import KeyValue, Statistic
 

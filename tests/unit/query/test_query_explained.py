@@ -7,8 +7,7 @@ from fractions import Fraction
 from samples import asked
 
 from modicum.core.rationals import brief
-from modicum.query.expected import errors_of
-from modicum.query.explanation import computed, derivation
+from modicum.query.explanation import computed, derivation, errors_of
 
 CANARY = "canary-5309"
 SQL = (

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import asked
 
-from modicum.query.hints import remarks
+from modicum.query.hints import contradicted, remarks
 from modicum.query.model import (
     AllOf,
     ColumnRef,
@@ -18,7 +18,6 @@ from modicum.query.model import (
     IsNull,
     Not,
 )
-from modicum.query.unfulfilled import contradicted
 
 A, B = ColumnRef("t", "a"), ColumnRef("t", "b")
 #: Conditions have even values; those between them, and NULL, are tried as well.

@@ -9,7 +9,7 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modicum.query.scales import (
+from modicum.query.intervals import (
     SCALE_BITS,
     gaussian_scale,
     laplace_scale,

@@ -27,14 +27,13 @@ from modicum.release import (
     content_digest,
     parse_release,
 )
-from modicum.release.part_parser import GROUP_MAX, LISTED_MAX
+from modicum.release.part_parser import BOXES_MAX, GROUP_MAX, LISTED_MAX
 from modicum.release.parts import (
     FIRST_DAY,
     LAST_DAY,
     part_from_plain,
     part_to_plain,
 )
-from modicum.release.read_part import BOXES_MAX
 
 UNITS = {
     "user": Unit("user", "user_id"),

@@ -18,7 +18,7 @@ from samples.small import POLICY, counts
 import modicum as mo
 from modicum.api.local import Workspace
 from modicum.api.local.escrow.actions import EscrowOffice
-from modicum.api.local.governance.governing import Governance
+from modicum.api.local.governance.actions import Governance
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.plans.actions import Rounds
 from modicum.client.actions import RemoteGovernance

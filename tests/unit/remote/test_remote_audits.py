@@ -13,7 +13,7 @@ from samples.small import POLICY, counts
 
 import modicum as mo
 from modicum.client import retry_connection
-from modicum.client.log import RemoteLog
+from modicum.client.log_view import RemoteLog
 from modicum.client.workspace import RemoteWorkspace
 from modicum.ledger import Record
 from modicum.storage.proofs.bundles import bundle_store

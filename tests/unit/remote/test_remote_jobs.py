@@ -20,8 +20,7 @@ from modicum.api.local.views.compiled_rules import (
     compiled_rules,
     compiled_view,
 )
-from modicum.api.local.views.differences import differences_view
-from modicum.api.local.views.policy_changes import simulation_view
+from modicum.api.local.views.policy_changes import differences_view, simulation_view
 from modicum.api.schema.shape import plain
 from modicum.client import jobs
 from modicum.client.jobs import Job

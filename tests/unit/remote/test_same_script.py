@@ -29,17 +29,17 @@ from modicum.api.local.governance import (
 from modicum.api.local.governance import (
     requests as requesting,
 )
+from modicum.api.local.governance.actions import Governance
 from modicum.api.local.governance.approval_cases import Spoken
-from modicum.api.local.governance.governing import Governance
 from modicum.api.local.plans.actions import Rounds
 from modicum.api.local.plans.commit import Committed
 from modicum.api.local.plans.rounds import Round
 from modicum.api.local.views import approvals, rounds
-from modicum.api.local.views.entries import entry_view
+from modicum.api.local.views.ledger import entry_view
 from modicum.api.schema.shape import plain
 from modicum.client.actions import RemoteGovernance
 from modicum.client.plan_actions import RemoteRounds
-from modicum.client.weighing import ToldWeighed
+from modicum.client.policy_actions import ToldWeighed
 from modicum.client.workspace import RemoteWorkspace
 from modicum.core.errors import ModicumError
 from modicum.ledger import event_of

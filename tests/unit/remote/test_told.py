@@ -14,10 +14,9 @@ from samples.small import POLICY, counts
 import modicum as mo
 from modicum.api.schema.approval import ApprovalStatus, Vote
 from modicum.api.schema.ledger import Spender
-from modicum.client.hearings import hearings_of, spoken_of
+from modicum.client.decoding import decoded, hearings_of, spoken_of
 from modicum.client.policies import policy_sent
 from modicum.client.retry_connection import Connection, Request
-from modicum.client.told import decoded
 from modicum.client.workspace import RemoteWorkspace
 from modicum.core.errors import Code, Mark
 from modicum.ledger import ReleaseStatus

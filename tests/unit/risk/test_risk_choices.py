@@ -22,19 +22,20 @@ from modicum.accounting.mechanisms import (
     sparse_vector_one_threshold,
 )
 from modicum.core.errors import InvariantError
-from modicum.risk.choice import Charge, Choice, Selection
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Charge, Choice, Claim, Selection
 from modicum.risk.indicator import Indicator
 from modicum.risk.losses import person_deltas, person_losses
 from modicum.risk.noise import GaussianNoise, LaplaceNoise
 from modicum.risk.profile import Profile
 from modicum.risk.selection.data_independent import data_independent
-from modicum.risk.selection.find_and_release_published import find_and_release_published
-from modicum.risk.selection.find_release import find_and_release
+from modicum.risk.selection.find_release import (
+    find_and_release,
+    find_and_release_published,
+)
 from modicum.risk.selection.priorities import Wish, by_priority
 from modicum.risk.selection.private_selection import private_selection
 from modicum.risk.selection.published import find_from_rdr
-from modicum.risk.selection.sentences import CLASSICAL, LESS_THAN_NOISE, UNPROVEN
+from modicum.risk.selection.rows import CLASSICAL, LESS_THAN_NOISE, UNPROVEN
 from modicum.risk.selection.sparse_vector import PrivateSearch
 from modicum.risk.selection.spread import STEPS, Spread
 from modicum.risk.selection.thresholds import (

@@ -17,22 +17,25 @@ from samples.influences import Scripted, Silent, influence, merged
 from modicum.accounting.conversions.profiles import gaussian_delta
 from modicum.accounting.mechanisms import sparse_vector_one_threshold
 from modicum.risk.candidates import PUBLISHED
-from modicum.risk.choice import Choice
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Choice, Claim
 from modicum.risk.indicator import Indicator, output_dependent
 from modicum.risk.losses import person_losses
 from modicum.risk.noise import GaussianNoise, LaplaceNoise
 from modicum.risk.profile import Influence, Numbers
-from modicum.risk.selection.above_spent import PublishedOdometer, find_above_spent
 from modicum.risk.selection.data_independent import data_independent
-from modicum.risk.selection.find_and_release_published import find_and_release_published
-from modicum.risk.selection.find_release import find_and_release
-from modicum.risk.selection.from_pri import find_from_pri
-from modicum.risk.selection.own_distances import own_distances
+from modicum.risk.selection.find_release import (
+    find_and_release,
+    find_and_release_published,
+)
 from modicum.risk.selection.private_selection import people_exposed, private_selection
-from modicum.risk.selection.published import find_from_rdr
+from modicum.risk.selection.published import (
+    PublishedOdometer,
+    find_above_spent,
+    find_from_pri,
+    find_from_rdr,
+)
 from modicum.risk.selection.sparse_vector import PrivateSearch
-from modicum.risk.selection.spread import STEPS, Spread, sum_of_squares
+from modicum.risk.selection.spread import STEPS, Spread, own_distances, sum_of_squares
 from modicum.risk.selection.thresholds import RatioAtLeast
 
 COUNT = LaplaceNoise(Fraction(1))

@@ -7,7 +7,7 @@ import pytest
 from oracle.risk_choices import mean_l1, mean_l2
 from samples.influences import influence
 
-from modicum.risk.expected import expected_l1, expected_l2
+from modicum.risk.noise import expected_l1, expected_l2
 
 
 @pytest.mark.spec("RSK-2")

@@ -17,7 +17,7 @@ from samples.risk_studies import COUNT, FOUR, GAUSSIAN, STUDIES, SUM, TAU
 
 from modicum.core.errors import InputError, InvariantError
 from modicum.core.rationals import rational
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Claim
 from modicum.risk.indicator import Indicator
 from modicum.risk.noise import LaplaceNoise, Noise
 from modicum.risk.profile import Profile

@@ -22,7 +22,7 @@ from modicum.api.schema.job import JobItem
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.event_streams import STREAMS_EACH
-from modicum.server.service.job import Report
+from modicum.server.service.jobs import Report
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -19,8 +19,7 @@ from modicum.core.errors import (
     Problem,
     UnavailableError,
 )
-from modicum.server.service.job import Job, JobLimits, JobState, Report
-from modicum.server.service.jobs import Jobs
+from modicum.server.service.jobs import Job, JobLimits, Jobs, JobState, Report
 
 ALL_SETS = frozenset({ALL})
 OLGA = Identity("olga", {Role.PRIVACY_OFFICER: ALL_SETS})

@@ -19,7 +19,7 @@ from samples.small import POLICY
 from modicum.policy import compiler as compile_module
 from modicum.policy.lint.warnings import warnings_of
 from modicum.server.inputs.body import Body
-from modicum.server.service import policies, policy_work, proposals
+from modicum.server.service import policies, proposals
 from modicum.server.service.threads import (
     ASKING,
     COMPILING_EACH,
@@ -179,7 +179,7 @@ def test_one_identity_has_one_policy_compiled_at_a_time(
             with guard:
                 now[whose] -= 1
 
-    for module in (policies, policy_work, proposals):
+    for module in (policies, policies, proposals):
         monkeypatch.setattr(module, "compiled_body", slowly)
 
     def send(who: str, budget: str) -> int:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from samples.served import HEADER, Served, served
 from samples.small import POLICY
 
-from modicum.server.inputs.parameters import malformed
+from modicum.server.inputs.body import malformed
 from modicum.server.openapi import operations
 
 

@@ -18,8 +18,7 @@ from samples.small import POLICY, compiled
 import modicum as mo
 from modicum.api.local.policies.replay import history_of
 from modicum.api.local.policies.what_if import what_if
-from modicum.api.local.views.differences import differences_view
-from modicum.api.local.views.policy_changes import simulation_view
+from modicum.api.local.views.policy_changes import differences_view, simulation_view
 from modicum.api.schema.policy import CompiledPage, Differences, Rule
 from modicum.api.schema.shape import plain
 from modicum.policy.changes.differences import differences

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from modicum.api.permissions.actions import Role
 from modicum.api.schema.job import Job
 from modicum.cli.main import app
-from modicum.risk.worker.asked import Bounds
+from modicum.risk.worker.messages import Bounds
 from modicum.server.resources import Equipment
 from modicum.server.settings.tables import TablesOf
 

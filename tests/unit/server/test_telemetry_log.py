@@ -21,7 +21,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from modicum.core.errors import Code, Problem, VerificationError
 from modicum.server.app import build
-from modicum.server.auth.chain import Chain
+from modicum.server.auth.authenticators import Chain
 from modicum.server.auth.middleware import Gate
 from modicum.server.auth.setup import Entrance
 from modicum.server.service.threads import Threads

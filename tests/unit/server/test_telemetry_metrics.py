@@ -29,14 +29,15 @@ from modicum.core.errors import (
 )
 from modicum.server.app import build
 from modicum.server.telemetry.ledger_metrics import (
+    Found,
     LedgerFacts,
+    Remembered,
     Working,
     glance,
     rounded_up,
 )
 from modicum.server.telemetry.middleware import NO_ROUTE, OTHER_METHOD
 from modicum.server.telemetry.prometheus import Page
-from modicum.server.telemetry.remembered import Found, Remembered
 
 ROOT = Path(__file__).parents[3]
 

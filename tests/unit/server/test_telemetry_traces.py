@@ -29,8 +29,12 @@ from samples.served import HEADER, Served, served
 from samples.small import POLICY, counts
 
 from modicum.server.telemetry.context import Watch
-from modicum.server.telemetry.traceparent import trace_parent
-from modicum.server.telemetry.traces import NoTraces, OpenTelemetry, traces_to
+from modicum.server.telemetry.traces import (
+    NoTraces,
+    OpenTelemetry,
+    trace_parent,
+    traces_to,
+)
 
 ROOT = Path(__file__).parents[3]
 

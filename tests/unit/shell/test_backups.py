@@ -30,11 +30,11 @@ from modicum.core.errors import (
 )
 from modicum.ledger import ChainBreakError, Record, seal
 from modicum.ledger.log.events import Annotated, Event, ReleaseReserved
-from modicum.ops.backup import backing_up
+from modicum.ops.backup import backup as backing_up
 from modicum.ops.backup import restore as restoring
-from modicum.ops.backup.backing_up import back_up
 from modicum.ops.backup.backup import (
     ChainReading,
+    back_up,
     batches,
     fill,
     require_same,

@@ -29,8 +29,8 @@ from modicum.server.processes import application
 application(show)
 """
 DECRYPTS = """
-from modicum.cli import escrow_show
-from modicum.ops.escrow import opening
+from modicum.cli import escrow_text as escrow_show
+from modicum.ops.escrow import factory as opening
 opening.open_escrow = show
 from modicum.cli.main import app
 app(["escrow", "run", "q", "--vault", "v", "--vault-keys", "k", "--ledger", "policy"])

@@ -30,7 +30,7 @@ from modicum.core.errors import (
 from modicum.ledger import Record, audit
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.system.clock import FixedClock, SystemClock
-from modicum.writer.desk import outcome
+from modicum.writer.group_commit import outcome
 from modicum.writer.service import Decider, Limits
 
 T = TypeVar("T")

@@ -26,12 +26,10 @@ from modicum.ledger import event_of
 from modicum.ledger.log.events import (
     ApprovalGiven,
     Body,
-    ReleaseReserved,
-    ReleaseStarted,
-)
-from modicum.ledger.log.request_events import (
     PolicyProposed,
     ReleaseRequested,
+    ReleaseReserved,
+    ReleaseStarted,
     RequestWithdrawn,
 )
 from modicum.ops.doctor import log as log_checks

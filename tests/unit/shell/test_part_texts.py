@@ -9,8 +9,8 @@ from modicum.core.document import Entries
 from modicum.core.reader import Fields, Problems
 from modicum.core.yaml_reader import read_document
 from modicum.release import EVERYTHING, Part
-from modicum.release.read_part import read_part
-from modicum.reports.part_texts import part_text
+from modicum.release.part_parser import read_part
+from modicum.reports.text import part_text
 
 DIVIDED = POLICY.replace(
     "units: {user: {id: user_id}}",

@@ -17,7 +17,7 @@ from samples.small import compiled, counts
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ops.files import request_tables
-from modicum.ops.files.parquet_pages import pages
+from modicum.ops.files.request_tables import pages
 from modicum.ops.files.requests import load
 
 COMPILED = compiled()

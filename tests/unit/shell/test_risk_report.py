@@ -12,10 +12,10 @@ import pytest
 from samples.pages import Reader, read
 from samples.risk_studies import COUNT, GAUSSIAN, HOSTILE, STUDIES, TAU
 
-from modicum.risk.choice import Charge, Choice, Selection
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Charge, Choice, Claim, Selection
 from modicum.risk.noise import LaplaceNoise
-from modicum.risk.report import risk_report, words
+from modicum.risk.report import page as words
+from modicum.risk.report import risk_report
 from modicum.risk.study.study import STUDY_ONLY, Reference, Study
 from modicum.risk.study.tables import (
     Table,

@@ -20,7 +20,7 @@ from modicum.escrow import tasks
 from modicum.escrow.catalog import CATALOGUE
 from modicum.escrow.evaluations import Evaluation
 from modicum.escrow.programs import Cell, Program, Table
-from modicum.sandbox.texts import installed
+from modicum.sandbox.catalog import installed
 from modicum.sandbox.trial import try_out
 
 Score = Callable[..., float | None]

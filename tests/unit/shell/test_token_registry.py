@@ -31,9 +31,14 @@ from modicum.core.errors import (
     UsageError,
     VerificationError,
 )
-from modicum.server.auth import recently_read, registry_rows
-from modicum.server.auth.recently_read import RecentlyRead
-from modicum.server.auth.registry import IssuedToken, Registry, open_registry
+from modicum.server.auth import registry as recently_read
+from modicum.server.auth import registry_rows
+from modicum.server.auth.registry import (
+    IssuedToken,
+    RecentlyRead,
+    Registry,
+    open_registry,
+)
 from modicum.server.auth.registry_rows import FORGOTTEN_MAX
 from modicum.storage.read_only import StillStore
 from modicum.system.clock import FixedClock, add_seconds

@@ -9,10 +9,10 @@ from samples.declared import TABLES
 
 from modicum.core.errors import Code, InputError
 from modicum.escrow import tasks
-from modicum.escrow.dummy_answers import dummy_answers
+from modicum.escrow.dummy_data import dummy_answers
 from modicum.escrow.programs import Program, Table
 from modicum.query.parser import parse_query
-from modicum.sandbox.texts import installed
+from modicum.sandbox.catalog import installed
 from modicum.sandbox.trial import PRINTED_MAX, UNHELD, try_out
 
 TABLE = {"t": Table(("town", "n"), (("a", 1), ("b", None)))}

@@ -13,8 +13,10 @@ from samples.small import NOON, POLICY, compiled, counts
 
 from modicum.api.local import Workspace
 from modicum.api.local.evaluation import price_release
-from modicum.ledger.log.events import ApprovalGiven, PlanCommitted, PolicyActivated
-from modicum.ledger.log.request_events import (
+from modicum.ledger.log.events import (
+    ApprovalGiven,
+    PlanCommitted,
+    PolicyActivated,
     PolicyProposed,
     ReleaseRequested,
     RequestWithdrawn,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from samples.adult import adult, made_up
 
-from modicum.workloads.adult import shares
+from modicum.workloads.adult import people as shares
 from modicum.workloads.adult.people import adult_people
 from modicum.workloads.adult.queries import COLUMNS, QUERIES, ROWS
 

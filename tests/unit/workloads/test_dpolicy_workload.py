@@ -15,16 +15,14 @@ from modicum.policy.compiler import compile_text
 from modicum.release import parse_release, price
 from modicum.workloads.cohere import Recipe, cohere
 from modicum.workloads.dpolicy import (
+    ATTRIBUTES,
     ROUNDS,
     SCENARIOS,
+    all_memberships,
     dpolicy,
     month_of,
-    weights,
-)
-from modicum.workloads.dpolicy_schema import (
-    ATTRIBUTES,
-    all_memberships,
     risk_of,
+    weights,
 )
 from modicum.workloads.model import Labels, Workload
 from modicum.workloads.releases import release_of

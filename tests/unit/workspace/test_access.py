@@ -16,17 +16,17 @@ from typer.testing import CliRunner
 from modicum.accounting import Loss
 from modicum.accounting.grid import DELTA, coordinate_name
 from modicum.api.local import Workspace
-from modicum.api.local.access.access_document import (
+from modicum.api.local.access.grants import (
     Access,
+    Grant,
+    Granting,
     access_to_plain,
     losses_to_text,
     rows_to_plain,
 )
-from modicum.api.local.access.access_postgresql import postgresql_policies
-from modicum.api.local.access.grants import Grant, Granting
 from modicum.api.local.access.releases import Wanted, exported_access
 from modicum.api.local.access.row_filters import Columns, row_filter
-from modicum.api.local.access.sql import sql_filters, sql_predicate
+from modicum.api.local.access.sql import postgresql_policies, sql_filters, sql_predicate
 from modicum.core.canonical import digest, encode
 from modicum.core.errors import Code, ConflictError, InputError, ModicumError
 from modicum.ledger import RecordedRelease, ReleaseStatus, Standing

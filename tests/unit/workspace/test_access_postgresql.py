@@ -11,10 +11,9 @@ import pytest
 from samples.postgres import Cluster
 from samples.small import compiled
 
-from modicum.api.local.access.access_document import Access
-from modicum.api.local.access.access_postgresql import postgresql_policies, role_of
-from modicum.api.local.access.grants import Grant, Granting
+from modicum.api.local.access.grants import Access, Grant, Granting
 from modicum.api.local.access.row_filters import Columns
+from modicum.api.local.access.sql import postgresql_policies, role_of
 from modicum.core.errors import Code, InputError
 from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
 from modicum.ledger.log.recorded_release import RecordedMechanism

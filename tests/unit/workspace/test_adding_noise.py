@@ -16,8 +16,7 @@ from samples.small import workspace
 
 import modicum as mo
 from modicum.api.local import Workspace
-from modicum.api.local.adding_noise import _float_above
-from modicum.api.local.reservation_use import Use
+from modicum.api.local.reservation_use import Use, _float_above
 from modicum.core.errors import Code, ConflictError, InputError
 from modicum.engines.noise import OpenDpSampler
 from modicum.integrations.loader import Adapters

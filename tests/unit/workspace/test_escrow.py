@@ -38,7 +38,7 @@ from modicum.core.errors import (
 from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program, Range
 from modicum.ledger.log.contracts import TaskTerms, Version
-from modicum.ledger.log.escrow_events import ContractProposed
+from modicum.ledger.log.events import ContractProposed
 from modicum.policy.compiler import compile_text
 from modicum.system.clock import FixedClock
 

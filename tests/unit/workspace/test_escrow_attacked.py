@@ -36,12 +36,16 @@ from modicum.escrow.blocks import ByBlocks
 from modicum.integrations.loader import Adapters
 from modicum.ledger import event_of
 from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
-from modicum.ledger.log.escrow_events import ContractProposed
-from modicum.ledger.log.events import ApprovalGiven, DisclosureRecorded, event_name
+from modicum.ledger.log.events import (
+    ApprovalGiven,
+    ContractProposed,
+    DisclosureRecorded,
+    event_name,
+)
 from modicum.ledger.replay.snapshot import Snapshot, write_snapshot
-from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.consent import Agreement
 from modicum.ops.escrow.equipment import EscrowPlace
-from modicum.ops.escrow.opening import open_escrow
+from modicum.ops.escrow.factory import open_escrow
 from modicum.policy.compiler import compile_text
 from modicum.vault.key_files import new_key_file
 from modicum.writer.factory import open_decider

@@ -14,7 +14,7 @@ from oracle.escrow import permits
 from samples.escrows import OWNED, POLICY, ROWS, TABLES, World, query
 from samples.first_version import take_up
 
-from modicum.api.local.escrow import execution, running_blocks
+from modicum.api.local.escrow import execution, run
 from modicum.api.local.escrow.datasets import Declared
 from modicum.api.local.escrow.proposal import Heading
 from modicum.api.local.escrow.review import examined
@@ -35,9 +35,8 @@ from modicum.escrow.programs import STEPS, Program, Range
 from modicum.integrations.loader import Adapters
 from modicum.ledger import event_of
 from modicum.ledger.log.contracts import TaskTerms
-from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.ledger.log.event_codec import to_plain
-from modicum.ledger.log.events import ReleaseReserved
+from modicum.ledger.log.events import ContractProposed, ReleaseReserved
 from modicum.policy.compiler import compile_text
 from modicum.query.statistics import Secrets
 
@@ -211,10 +210,7 @@ def test_noise_is_as_wide_as_the_ledger_says(world: World, noise: Any) -> None:
     assert score is not None
     sampler = OpenDpSampler()
     scores: list[float | None] = [0.5] * 4
-    strays = [
-        abs(float(running_blocks._mean(score, scores, sampler)) - 0.5)
-        for _ in range(4000)
-    ]
+    strays = [abs(float(run._mean(score, scores, sampler)) - 0.5) for _ in range(4000)]
     assert score.moved == Fraction(1, 4)
     usual = 1 if noise == "laplace" else 0.79788
     # A loss of eps 2, and of rho 2, both take half of what one person moves.
@@ -298,7 +294,7 @@ def test_all_rows_of_a_person_are_in_one_block_of_all_queries(named: World) -> N
 
 
 def test_each_run_divides_people_anew_and_keeps_to_it() -> None:
-    lots = [running_blocks.OneDivision(SystemLots()) for _ in range(2)]
+    lots = [run.OneDivision(SystemLots()) for _ in range(2)]
     drawn = [[one.draw() for _ in range(3)] for one in lots]
     keys = [{one.block_key for one in each} for each in drawn]
     assert [len(one) for one in keys] == [1, 1]
@@ -687,7 +683,7 @@ def test_a_policy_that_means_something_else_stops_it(
         take_up(world.workspace("olga"), other)
         return found
 
-    monkeypatch.setattr(running_blocks, "reserve", reserved)
+    monkeypatch.setattr(run, "reserve", reserved)
     with pytest.raises((StaleError, InputError)):
         world.office("amir").run("t")
     assert "flow-begun" not in kinds(world)[-8:]
@@ -705,7 +701,7 @@ def test_what_is_reserved_is_taken_back_if_an_owner_refuses_meanwhile(
         world.office("olga").reject("t", reason="no")
         return found
 
-    monkeypatch.setattr(running_blocks, "reserve", reserved)
+    monkeypatch.setattr(run, "reserve", reserved)
     with pytest.raises(ConflictError, match="`olga` refused"):
         world.office("amir").run("t")
     assert world.workspace("amir").standing("t").status.value == "voided"

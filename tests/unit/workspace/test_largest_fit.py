@@ -32,8 +32,13 @@ from samples.parted import (
 )
 
 from modicum.api.local.alternatives import smaller_parts
-from modicum.api.local.alternatives.digits import number_on, rung_above, rung_below
-from modicum.api.local.alternatives.largest_fit import VARIED, largest_fit
+from modicum.api.local.alternatives.largest_fit import (
+    VARIED,
+    largest_fit,
+    number_on,
+    rung_above,
+    rung_below,
+)
 from modicum.api.local.alternatives.options import options
 from modicum.api.local.alternatives.part_text import days_words
 from modicum.api.local.alternatives.trials import Trials

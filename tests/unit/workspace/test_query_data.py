@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from modicum.api.local.queries.data import by_table
+from modicum.api.local.queries.actions import by_table
 from modicum.core.errors import UsageError
 
 

@@ -10,7 +10,7 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modicum.api.local.alternatives.remainders import apart, remainder
+from modicum.api.local.alternatives.denied_boxes import apart, remainder
 from modicum.ledger.cells.axes import Box
 from modicum.ledger.cells.partition import Integers, ends_of
 

@@ -12,8 +12,12 @@ from samples.small import POLICY, compiled
 from typer.testing import CliRunner
 
 from modicum.accounting.filters.unlock_schedule import ROUNDS_MAX
-from modicum.api.local.policies.test_format import PolicyTest, read_tests
-from modicum.api.local.policies.tested_groups import UserGroups, planning_of
+from modicum.api.local.policies.test_format import (
+    PolicyTest,
+    UserGroups,
+    planning_of,
+    read_tests,
+)
 from modicum.api.local.policies.tests import Answer, run_test
 from modicum.cli.main import app
 from modicum.core.errors import Code, InputError

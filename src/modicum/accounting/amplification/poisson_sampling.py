@@ -21,13 +21,13 @@ from fractions import Fraction
 from functools import lru_cache
 
 from modicum.accounting.amounts import Amount, decimal_of, least, times
-from modicum.accounting.amplification.binomial import (
+from modicum.accounting.amplification.bounds import (
     ORDER_MAX,
+    amplified,
     between_integers,
     growth,
     log_mean_power,
 )
-from modicum.accounting.amplification.bounds import amplified
 from modicum.accounting.curves import Curve, composed
 from modicum.accounting.decimals import precise, to_decimal
 from modicum.accounting.mechanisms.argument_ranges import (

@@ -14,12 +14,13 @@ from modicum.accounting.amounts import (
     is_infinite,
     times,
 )
-from modicum.accounting.amplification.binomial import (
+from modicum.accounting.amplification.bounds import (
     ORDER_MAX,
+    amplified,
+    amplified_eps,
     between_integers,
     growth,
 )
-from modicum.accounting.amplification.bounds import amplified, amplified_eps
 from modicum.accounting.curves import NOTHING, Curve
 from modicum.accounting.decimals import precise, to_decimal
 from modicum.accounting.mechanisms.argument_ranges import (

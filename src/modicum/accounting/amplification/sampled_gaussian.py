@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from modicum.accounting.amounts import INFINITY, Amount, least
-from modicum.accounting.amplification.binomial import (
+from modicum.accounting.amplification.bounds import (
     between_integers,
     growth,
     log_mean_power,

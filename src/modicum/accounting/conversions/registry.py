@@ -17,8 +17,7 @@ from modicum.accounting.conversions.guarantees import (
     Measure,
     Target,
 )
-from modicum.accounting.conversions.named_formulas import OF_MOMENTS
-from modicum.accounting.conversions.of_epsilon import OF_EPSILON
+from modicum.accounting.conversions.named_formulas import OF_EPSILON, OF_MOMENTS
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief
 

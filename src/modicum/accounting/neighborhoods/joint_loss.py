@@ -20,7 +20,6 @@ from typing import Protocol, assert_never
 from modicum.accounting.conversions.epsilon_delta import best_epsilon
 from modicum.accounting.grid import COORDINATES, EPS, INFINITE, RHO, coordinate_name
 from modicum.accounting.losses import Loss, Total
-from modicum.accounting.neighborhoods.converted import worst_epsilon
 from modicum.accounting.neighborhoods.entries import Entry
 from modicum.accounting.neighborhoods.metric import MetricScene
 from modicum.accounting.neighborhoods.move_costs import (
@@ -35,8 +34,7 @@ from modicum.accounting.neighborhoods.records import (
     RecordScene,
 )
 from modicum.accounting.neighborhoods.regions import Axis, checked, segments
-from modicum.accounting.neighborhoods.target import axes_by_name, check_target
-from modicum.accounting.neighborhoods.targets import (
+from modicum.accounting.neighborhoods.target import (
     AddRemove,
     Attributes,
     Group,
@@ -44,9 +42,11 @@ from modicum.accounting.neighborhoods.targets import (
     Substitute,
     Target,
     Users,
+    axes_by_name,
+    check_target,
 )
 from modicum.accounting.neighborhoods.users import UserScene
-from modicum.accounting.neighborhoods.worst_case import Candidates, Worst
+from modicum.accounting.neighborhoods.worst_case import Candidates, Worst, worst_epsilon
 
 
 class Scene(Protocol):

@@ -23,7 +23,7 @@ from modicum.accounting.neighborhoods.move_costs import (
 )
 from modicum.accounting.neighborhoods.moves import Charge, Move, Place
 from modicum.accounting.neighborhoods.regions import Axis, Region, Span
-from modicum.accounting.neighborhoods.targets import Metric, Point
+from modicum.accounting.neighborhoods.target import Metric, Point
 from modicum.accounting.neighborhoods.worst_case import Candidates, Worst
 from modicum.core.rationals import number_text
 

@@ -13,7 +13,7 @@ from modicum.accounting.neighborhoods.regions import (
     NumericAxis,
     Span,
 )
-from modicum.accounting.neighborhoods.targets import (
+from modicum.accounting.neighborhoods.target import (
     AddRemove,
     Attributes,
     Group,

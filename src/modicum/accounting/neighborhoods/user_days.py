@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from modicum.accounting.neighborhoods.line_sweep import Integers, integers
-from modicum.accounting.neighborhoods.places import are_apart_or_equal, merged
+from modicum.accounting.neighborhoods.regions import are_apart_or_equal, merged
 
 #: Disjoint runs of days, each up to but not including its end.
 Runs: TypeAlias = Sequence[tuple[int, int]]

@@ -15,7 +15,6 @@ from modicum.accounting.group_privacy import group
 from modicum.accounting.losses import Loss
 from modicum.accounting.neighborhoods.entries import Entry, Part, Relation, UserPer
 from modicum.accounting.neighborhoods.moves import Charge, Move
-from modicum.accounting.neighborhoods.places import holds, merged, piece_text
 from modicum.accounting.neighborhoods.regions import (
     Axis,
     NumericAxis,
@@ -23,9 +22,12 @@ from modicum.accounting.neighborhoods.regions import (
     Segments,
     Span,
     has_complement,
+    holds,
+    merged,
+    piece_text,
     segments,
 )
-from modicum.accounting.neighborhoods.targets import Users
+from modicum.accounting.neighborhoods.target import Users
 from modicum.accounting.neighborhoods.user_days import Chosen, Demand, costliest_days
 from modicum.accounting.neighborhoods.worst_case import Candidates, Worst, split
 

@@ -9,9 +9,9 @@ from modicum.api.local.evaluation import Description, price_release
 from modicum.api.local.governance.approval_cases import (
     Spoken,
     about_known_release,
+    active_policy,
     spoken,
 )
-from modicum.api.local.governance.governance import active_policy
 from modicum.api.local.governance.requests import requested_in
 from modicum.api.local.history import story_of
 from modicum.api.local.ledger_view import LedgerView

@@ -11,9 +11,9 @@ from dataclasses import replace
 from datetime import date
 
 from modicum.api.local.evaluation import Description
+from modicum.core.diagnostics import shortened
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, from_python
 from modicum.core.errors import Code, InputError, Mark, Problem
-from modicum.core.text import shortened
 from modicum.ledger import RecordedRelease, record_release
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.recorded_release import RecordedMechanism

@@ -33,7 +33,7 @@ from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.rule_lookup import find_rules
 from modicum.policy.rules import Stage
 from modicum.release import EVERYTHING, Part
-from modicum.release.read_part import read_part
+from modicum.release.part_parser import read_part
 
 
 @dataclass(frozen=True, slots=True)

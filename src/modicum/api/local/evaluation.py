@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from modicum.api.local.balances import Book
 from modicum.api.local.decision import Decision
 from modicum.api.schema.release import Status
+from modicum.core.diagnostics import shortened
 from modicum.core.document import Entries, Node
 from modicum.core.errors import (
     Code,
@@ -19,7 +20,6 @@ from modicum.core.errors import (
     Problem,
 )
 from modicum.core.reader import Problems, place
-from modicum.core.text import shortened
 from modicum.ledger import (
     Balances,
     RecordedRelease,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from modicum.api.local.alternatives.asked import Asked
+from modicum.api.local.alternatives.options import Asked
 from modicum.api.local.balances import Book, Reader
 from modicum.api.local.decision import Decision
 from modicum.api.local.evaluation import (
@@ -328,7 +328,7 @@ class LedgerView:
     def _lent(self) -> Iterator[Look]:
         """Lend the ledger at its head, to try releases on."""
         from modicum.api.local.alternatives.trials import Look
-        from modicum.api.local.told import Told
+        from modicum.api.local.history import Told
 
         book = self._live.read(deciding=True)
         compiled, now = self._meant_policy(book), self._live.now

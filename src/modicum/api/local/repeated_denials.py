@@ -14,13 +14,11 @@ from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
+    PolicyProposed,
     ReleaseDenied,
     ReleasePosted,
-    ReleaseStarted,
-)
-from modicum.ledger.log.request_events import (
-    PolicyProposed,
     ReleaseRequested,
+    ReleaseStarted,
     RequestWithdrawn,
 )
 from modicum.ledger.state.escrow import EscrowBody

@@ -2,20 +2,241 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, SupportsIndex
 
-from modicum.api.local.reservation import Reservation
-from modicum.api.local.using_ports import Adapters, Ledger
-from modicum.core.errors import Code, ConflictError, Problem, UsageError
-from modicum.ledger import Standing
+from modicum.accounting import Loss
+from modicum.accounting.losses import total_of
+from modicum.api.ports.engine import Engines, Sampler
+from modicum.api.ports.reservation import InUse, Reserved, ReservedLoss, loss_of_unit
+from modicum.core.canonical import Plain
+from modicum.core.diagnostics import fail, nearest
+from modicum.core.errors import Code, ConflictError, InputError, Problem, UsageError
+from modicum.ledger import RecordedRelease, Standing
 from modicum.ledger.log.events import ReleaseStarted
 from modicum.ledger.state.lifecycle import ReleaseStatus, next_status
+from modicum.policy.past_units import Known, units_of
 
 if TYPE_CHECKING:
+    from modicum.api.local.decision import Decision
+    from modicum.core.document import Node
     from modicum.query.query_file import QueryFile
     from modicum.query.results import Answers
+
+#: The noise of a kind of mechanism, and what its scale is called.
+_KINDS: Final[Mapping[str, tuple[str, str]]] = {
+    "discrete-gaussian": ("gaussian", "sigma"),
+    "discrete-laplace": ("laplace", "scale"),
+}
+#: Far above any noise that is drawn, and within floats.
+_FLOATS_MAX: Final = 10**300
+
+
+def with_noise(
+    use: InUse, mechanism: Reserved, sampler: Sampler, values: Iterable[SupportsIndex]
+) -> list[int]:
+    """Return whole numbers with the noise that is reserved for them.
+
+    The scale is the reserved one, or the next float above it: more noise costs less.
+
+    Args:
+        use: The reservation in use.
+        mechanism: The mechanism.
+        sampler: Where noise comes from.
+        values: The numbers.
+
+    Raises:
+        InputError: If the mechanism adds no discrete noise, runs on a sample, or
+            something is no whole number.
+        ConflictError: If it ran already, or rows may not be read now.
+        UnavailableError: If the sampler fails.
+    """
+    use.must_run()  # What the numbers are computed from may be read only now.
+    if mechanism.kind not in _KINDS:
+        raise fail(
+            Code.DOES_NOT_FIT,
+            f"`{mechanism.name}` is `{mechanism.kind}`: modicum draws discrete noise",
+            notes=("what is drawn must be what is priced",),
+            help="reserve  discrete-gaussian  or  discrete-laplace,  in steps of a"
+            " size that you choose",
+        )
+    if mechanism.sampled:
+        raise fail(
+            Code.NOT_SUPPORTED,
+            f"`{mechanism.name}` runs on a secret sample, which nobody here draws",
+            help="ask a private query: it draws the sample itself",
+        )
+    noise, called = _KINDS[mechanism.kind]
+    scale = _float_above(mechanism.parameter(called))
+    numbers = _whole(values)
+    for moved in mechanism.sensitivities.values():
+        sampler.check(noise, scale, moved)
+    use.claim(mechanism.name)
+    return sampler.add(noise, scale, numbers)
+
+
+def _float_above(scale: Fraction) -> Fraction:
+    """Return the least number that a float holds and that is not below a scale."""
+    if scale > _FLOATS_MAX:
+        return scale  # The sampler refuses it.
+    near = float(scale)
+    return Fraction(near if Fraction(near) >= scale else math.nextafter(near, math.inf))
+
+
+def _whole(values: Iterable[SupportsIndex]) -> list[int]:
+    try:
+        return [one.__index__() for one in values]
+    except (AttributeError, TypeError):
+        pass
+    # Outside of the handler: else the value would stay attached to the error.
+    raise InputError(
+        Problem(
+            Code.DATA_NOT_AS_DECLARED,
+            "noise is added to a list of whole numbers, and something else is in it",
+            help="round to steps of a size that you choose, and count in these; the"
+            " sensitivity is that of the rounded numbers",
+        )
+    )
+
+
+class Ledger(Protocol):
+    """What using a reservation needs of a workspace."""
+
+    def check(self, release: Node) -> Decision:
+        """Return what `submit` would answer now."""
+        ...
+
+    def standing(self, release: str) -> Standing:
+        """Return where a release stands now."""
+        ...
+
+    def release_of(self, standing: Standing) -> RecordedRelease:
+        """Return what a release is and costs, as the ledger keeps it."""
+        ...
+
+    def policy_text_at(self, seq: int) -> str:
+        """Return the text of the policy that held at an entry; empty for none."""
+        ...
+
+    def start(self, release: str) -> Standing:
+        """Note, durably, that rows are about to be read."""
+        ...
+
+    def post(self, release: str) -> Standing:
+        """Note that a started release is out."""
+        ...
+
+
+class Adapters(Engines, Protocol):
+    """Engines and other libraries, held to what is reserved; of the shell."""
+
+    def process(self) -> object:
+        """Return what tells this process from those that are copies of it."""
+        ...
+
+    def opendp(self, use: InUse, mechanism: Reserved) -> Any:
+        """Return what runs OpenDP as one mechanism of a reservation."""
+        ...
+
+    def opacus(self, use: InUse, mechanism: Reserved) -> Any:
+        """Return what trains by Opacus as one mechanism of a reservation."""
+        ...
+
+    def tumult(
+        self,
+        use: InUse,
+        mechanism: Reserved,
+        python: str,
+        settings: Mapping[str, str] | None,
+    ) -> Any:
+        """Return what runs scripts for Tumult as one mechanism of a reservation."""
+        ...
+
+
+class Reservation:
+    """What is reserved for a release. Reading it changes nothing.
+
+    Args:
+        ledger: The ledger.
+        standing: Where the release stands.
+    """
+
+    def __init__(self, ledger: Ledger, standing: Standing) -> None:
+        recorded = ledger.release_of(standing)
+        self._ledger = ledger
+        self._mechanisms = {one.name: one for one in map(Reserved, recorded.mechanisms)}
+        self._charged = [one.losses for one in recorded.mechanisms]
+        self._seq = standing.seq
+        #: The id of the release.
+        self.release: Final = standing.id
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The names of the mechanisms that are reserved; each may run once."""
+        return tuple(self._mechanisms)
+
+    def mechanism(self, name: str) -> Reserved:
+        """Return a mechanism of the reservation.
+
+        Args:
+            name: Its name.
+
+        Raises:
+            InputError: If the release has no such mechanism.
+        """
+        found = self._mechanisms.get(name)
+        if found is None:
+            raise fail(
+                Code.UNKNOWN_NAME,
+                f"release `{self.release}` has no mechanism `{name[:200]}`",
+                notes=(f"it has {', '.join(f'`{one}`' for one in self._mechanisms)}",),
+                help=nearest(name, self._mechanisms),
+            )
+        return found
+
+    def loss(self, unit: str) -> ReservedLoss:
+        """Return what all mechanisms together may cost a unit.
+
+        Args:
+            unit: The unit.
+
+        Raises:
+            InputError: If the policy has no such unit.
+        """
+        total = total_of(loss_of_unit(losses, unit) for losses in self._charged)
+        units = tuple(total.units(index) for index in range(len(total.finite)))
+        return ReservedLoss(Loss(units))
+
+    def unit(self, name: str) -> Known:
+        """Return what the policy said about a unit when the release was reserved.
+
+        Args:
+            name: The unit.
+
+        Raises:
+            InputError: If it had no such unit.
+        """
+        text = self._ledger.policy_text_at(self._seq)
+        known = units_of(text) if text else None
+        if known is None or name not in known:
+            raise fail(
+                Code.UNKNOWN_UNIT,
+                f"the policy of `{self.release}` has no privacy unit `{name[:200]}`",
+                help=nearest(name, known or ()),
+            )
+        return known[name]
+
+    @property
+    def costs(self) -> dict[str, dict[str, Plain]]:
+        """By mechanism and unit, the declared guarantees, with exact numbers as text.
+
+        They are plain data, for programs that cannot import this package.
+        """
+        return {name: one.costs for name, one in self._mechanisms.items()}
+
 
 #: The use that this process is in. `setdefault` is one step, also among threads.
 _NOW: Final[dict[str, object]] = {}
@@ -132,7 +353,7 @@ class Use(Reservation):
             UsageError: If there is no such engine, or a table has no data.
             ModicumError: If the engine fails.
         """
-        from modicum.api.local.queries.under_use import Where, answers_under
+        from modicum.api.local.queries.actions import Where, answers_under
 
         self.must_run()
         where = Where(data=data, engine=engine, spark_master=spark_master)
@@ -152,8 +373,6 @@ class Use(Reservation):
             ConflictError: If it ran already, or rows may not be read now.
             UnavailableError: If OpenDP fails.
         """
-        from modicum.api.local.adding_noise import with_noise
-
         sampler = self._libraries.sampler()
         return with_noise(self, self.mechanism(mechanism), sampler, values)
 

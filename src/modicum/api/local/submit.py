@@ -24,6 +24,7 @@ from modicum.api.local.evaluation import (
     repeated_answer,
 )
 from modicum.api.ports.storage import Clock
+from modicum.core.document import from_python
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -33,8 +34,9 @@ from modicum.core.errors import (
     Problem,
 )
 from modicum.core.rationals import brief
+from modicum.core.reader import text
 from modicum.core.record import dataclass
-from modicum.ledger import RecordedRelease, RuleLoss, State, decide
+from modicum.ledger import RecordedRelease, RuleLoss, Standing, State, decide
 from modicum.ledger.decision.approvals import approved_by, hearings_of_release
 from modicum.ledger.log.events import (
     PastRecorded,
@@ -42,9 +44,11 @@ from modicum.ledger.log.events import (
     ReleasePosted,
     ReleaseReserved,
     ReleaseStarted,
+    ReleaseVoided,
     day_of_release,
 )
 from modicum.ledger.replay.fold import Followed
+from modicum.ledger.state.lifecycle import next_status, unknown_release
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import (
     DAY_SECONDS,
@@ -264,7 +268,7 @@ class BringingIn:
             release, compiled.policy, entry.book.state, entry.actor
         )
         if not all(one.given for one in heard):
-            from modicum.api.local.governance.governance import (
+            from modicum.api.local.governance.approval_cases import (
                 missing_approvals,
                 needs_approval,
             )
@@ -384,3 +388,41 @@ def _carried_out(entry: Entry, decision: Decision) -> Decision:
         entry.add(ReleasePosted(decision.release))
         return replace(decision, status="posted", expires_at="")
     return decision
+
+
+def step(
+    body: ReleaseStarted | ReleasePosted | ReleaseVoided, entry: Entry
+) -> Standing:
+    """Return where a release stands after a step of its life.
+
+    Args:
+        body: The step.
+        entry: The turn.
+
+    Raises:
+        InputError: If the ledger knows no such release.
+        ConflictError: If it is not where the step begins.
+    """
+    releases = entry.book.state.releases
+    standing = releases.get(body.release)
+    if standing is None:
+        raise unknown_release(body.release)
+    next_status(standing, body, entry.now)
+    entry.add(body)
+    return releases[body.release]
+
+
+def giving_up(release: str, reason: str) -> ReleaseVoided:
+    """Return the step by which a release is given up.
+
+    Args:
+        release: The id.
+        reason: Why, for the record; 1 to 2000 characters.
+
+    Raises:
+        InputError: If no reason is given, or a longer one.
+    """
+    why = text(from_python(reason), "the reason").strip()
+    if not why:
+        raise InputError(Problem(Code.MISSING_KEY, "voiding a release needs a reason"))
+    return ReleaseVoided(release, why)

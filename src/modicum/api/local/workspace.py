@@ -25,11 +25,10 @@ from modicum.policy import CompiledPolicy
 
 if TYPE_CHECKING:
     from modicum.api.local.escrow.actions import EscrowOffice
-    from modicum.api.local.governance.governing import Governance
+    from modicum.api.local.governance.actions import Governance
     from modicum.api.local.plans.actions import Rounds
     from modicum.api.local.queries.actions import Queries
-    from modicum.api.local.reservation_use import Use
-    from modicum.api.local.using_ports import Adapters
+    from modicum.api.local.reservation_use import Adapters, Use
     from modicum.api.ports.escrow import Equipment
 
 T = TypeVar("T")
@@ -215,7 +214,7 @@ class Workspace(LedgerView):
             InputError: If the ledger knows no such release, or no reason is given.
             ConflictError: If it is not reserved any more.
         """
-        from modicum.api.local.steps import giving_up
+        from modicum.api.local.submit import giving_up
 
         return self._step(giving_up(release, reason))
 
@@ -238,7 +237,7 @@ class Workspace(LedgerView):
     @property
     def governance(self) -> Governance:
         """What people do who govern the ledger: approve, activate, remark."""
-        from modicum.api.local.governance.governing import Governance
+        from modicum.api.local.governance.actions import Governance
 
         return Governance(self, self._actor)
 
@@ -322,7 +321,7 @@ class Workspace(LedgerView):
         return BringingIn(self._store.name, self._clock)
 
     def _step(self, body: ReleaseStarted | ReleasePosted | ReleaseVoided) -> Standing:
-        from modicum.api.local.steps import step
+        from modicum.api.local.submit import step
 
         self._live.must_exist()
         # If it is a mistake, the expirations of this turn are true all the same.

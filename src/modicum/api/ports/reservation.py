@@ -1,10 +1,10 @@
-"""What is reserved: the mechanisms of a release, and what each of them may cost."""
+"""A reservation: its mechanisms, what each may cost, and what may be run under it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Final
+from typing import Final, Protocol
 
 from modicum.accounting import Budget, Loss
 from modicum.accounting.budgets import (
@@ -21,6 +21,7 @@ from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
 from modicum.ledger.log.recorded_release import RecordedMechanism
+from modicum.policy.past_units import Known
 from modicum.release import Relation
 
 
@@ -186,3 +187,28 @@ def _budget(plain: Mapping[str, Plain]) -> Budget:
 
 def _exact(plain: Plain) -> Fraction:
     return Fraction(str(plain))
+
+
+class InUse(Protocol):
+    """A reservation in use."""
+
+    @property
+    def release(self) -> str:
+        """The id of the release."""
+        ...
+
+    def unit(self, name: str) -> Known:
+        """Return what the policy said about a unit when the release was reserved."""
+        ...
+
+    def must_run(self) -> None:
+        """Return if rows may be read now."""
+        ...
+
+    def claim(self, mechanism: str) -> None:
+        """Note that a mechanism runs now; each may do so once."""
+        ...
+
+    def before_post(self, ending: Callable[[], None]) -> None:
+        """Let something look whether all went as reserved, before it is posted."""
+        ...

@@ -4,8 +4,12 @@ What `modicum.ledger.decision` says of one release after the other, this room sa
 matrices, in microseconds. The two agree on every release; neither rounds anything.
 """
 
-from modicum.ledger.bulk.engines import Engine, EngineOf, numba_engine
 from modicum.ledger.bulk.layout import Asked
-from modicum.ledger.bulk.quick_balances import QuickBalances
+from modicum.ledger.bulk.matrix_balances import (
+    Engine,
+    EngineOf,
+    QuickBalances,
+    numba_engine,
+)
 
 __all__ = ["Asked", "Engine", "EngineOf", "QuickBalances", "numba_engine"]

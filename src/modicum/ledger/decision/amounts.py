@@ -10,7 +10,7 @@ from modicum.accounting.filters.budget import figure, filter_for, fixed_figure, 
 from modicum.accounting.grid import DELTA, INFINITE, coordinate_name
 from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
 from modicum.core.record import dataclass
-from modicum.ledger.decision.rule_loss import RuleLoss
+from modicum.ledger.decision.single_release import RuleLoss
 from modicum.policy.rules import Stage
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from modicum.core.record import dataclass
 from modicum.ledger.decision.balances import facts_of
 from modicum.ledger.log.recorded_release import RecordedRelease
-from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.consent import Agreement
 from modicum.ledger.state.state import State
 from modicum.policy import Policy
 from modicum.policy.declarations.roles import meant_by
@@ -231,3 +231,27 @@ def roles_of(person: str, policy: Policy) -> tuple[str, ...]:
     return tuple(
         role for role, people in (policy.roles or {}).items() if person in people
     )
+
+
+def may_open_rounds(person: str, policy: Policy) -> bool:
+    """Return whether somebody may open rounds under a policy.
+
+    Args:
+        person: The actor, spelled as the roles spell them.
+        policy: The policy that is active before the round.
+    """
+    return roles_missing(person, policy) is None
+
+
+def roles_missing(person: str, policy: Policy) -> tuple[str, ...] | None:
+    """Return the roles of which somebody lacks one to open rounds; None if they may.
+
+    Args:
+        person: The actor, spelled as the roles spell them.
+        policy: The policy that is active before the round.
+    """
+    rotation = policy.rotation
+    wanted = None if rotation is None else rotation.opened_by
+    if wanted is None or not {*wanted}.isdisjoint(roles_of(person, policy)):
+        return None
+    return wanted

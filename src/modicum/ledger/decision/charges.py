@@ -14,7 +14,7 @@ from modicum.accounting import COORDINATES, INFINITE, ORDERS, Loss
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO
 from modicum.ledger.log.recorded_release import RecordedMechanism
 from modicum.release import Vocabulary
-from modicum.release.complete import better, nowhere_more
+from modicum.release.completion import better, nowhere_more
 from modicum.release.units import INSIDE, MOVING, SAME, Reach, Relation, changes
 
 #: The loss for a unit that nothing is known about.

@@ -18,10 +18,13 @@ from modicum.ledger.cells.segments import Overlay, SegmentsThen
 from modicum.ledger.cells.sums import Amounts, saturated
 from modicum.ledger.decision.balances import Balances, facts_of
 from modicum.ledger.decision.limits import Limits
-from modicum.ledger.decision.locked import Locked
-from modicum.ledger.decision.rule_loss import RuleLoss
-from modicum.ledger.decision.single_release import Alone, allows_alone, remembered_alone
-from modicum.ledger.decision.unlocked_shares import Shares
+from modicum.ledger.decision.single_release import (
+    Alone,
+    RuleLoss,
+    allows_alone,
+    remembered_alone,
+)
+from modicum.ledger.decision.unlocked_shares import Locked, Shares
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.predicates import holds

@@ -8,8 +8,7 @@ from modicum.core.canonical import Plain, decode, digest, join
 from modicum.core.errors import Code, Problem, VerificationError
 from modicum.ledger.log import event_codec
 from modicum.ledger.log.events import Event
-from modicum.ledger.log.fast_codec import read_release_entry
-from modicum.ledger.log.quick_writing import write_release_entry
+from modicum.ledger.log.fast_codec import read_release_entry, write_release_entry
 
 #: What the first record names as its predecessor.
 GENESIS = "0" * 64

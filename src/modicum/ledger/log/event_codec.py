@@ -13,36 +13,37 @@ from typing import Any
 from modicum.core.canonical import Joined, Plain
 from modicum.core.record import dataclass
 from modicum.ledger.log import contracts
-from modicum.ledger.log.escrow_events import (
-    ContractProposed,
-    ContractWithdrawn,
-    DataRegistered,
-    DataShredded,
-    FlowBegun,
-    FlowFailed,
-    FlowReleased,
-    FlowWithheld,
-)
 from modicum.ledger.log.events import (
     EVENT_VERSION,
     NAMES,
     Annotated,
     ApprovalGiven,
     Body,
+    ContractProposed,
+    ContractWithdrawn,
+    DataRegistered,
+    DataShredded,
     DisclosureRecorded,
     Event,
+    FlowBegun,
+    FlowFailed,
+    FlowReleased,
+    FlowWithheld,
     GroupActivated,
     GroupRetired,
     PastRecorded,
     PastRedescribed,
     PlanCommitted,
     PolicyActivated,
+    PolicyProposed,
     ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
+    ReleaseRequested,
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
+    RequestWithdrawn,
     RoundOpened,
     event_name,
 )
@@ -71,11 +72,6 @@ from modicum.ledger.log.release_codec import (
     release_from_plain,
     release_joined,
     release_to_plain,
-)
-from modicum.ledger.log.request_events import (
-    PolicyProposed,
-    ReleaseRequested,
-    RequestWithdrawn,
 )
 from modicum.release.parts import part_to_plain
 

@@ -1,5 +1,10 @@
 """What the ledger remembers. This page is a storage format: see ADR 0003.
 
+They came with version 4. None of them charges anything: what a flow costs is charged by
+the release that it names.
+
+They came with version 3. None of them spends anything or changes what is decided.
+
 Each event has a closed set of fields, one canonical encoding (`event_format`), and
 carries all that replay needs: a priced release holds every unit's integer loss, and
 its encoding names the grid. Decisions and balances go by these integers and price
@@ -12,26 +17,180 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from modicum.core.record import dataclass
+from modicum.ledger.log.contracts import Contract
 from modicum.ledger.log.days import day_named, day_of
-from modicum.ledger.log.escrow_events import (
-    ContractProposed,
-    ContractWithdrawn,
-    DataRegistered,
-    DataShredded,
-    FlowBegun,
-    FlowFailed,
-    FlowReleased,
-    FlowWithheld,
-)
 from modicum.ledger.log.recorded_release import RecordedRelease
-from modicum.ledger.log.request_events import (
-    PolicyProposed,
-    ReleaseRequested,
-    RequestWithdrawn,
-)
-from modicum.release import (
-    Part,
-)
+from modicum.release import Part
+
+
+@dataclass(frozen=True, slots=True)
+class DataRegistered:
+    """A version of a data set lies in the vault. Its first version says whose it is.
+
+    Attributes:
+        id: The data set.
+        version: The number of the version, from 1.
+        sealed: SHA-256 of its encrypted bytes.
+        media: How its rows are written.
+        table: What its table is, as canonical text: columns, types, what is public.
+        owners: Whose it is; by name the keys that their agreement must be signed with,
+            none if it need not be signed.
+        quorum: So many of them must agree.
+        contracts_max: So many contracts may wait or hold for one analyst at a time.
+        bits_max: So many bits may one person be told of it outside differential
+            privacy, in all.
+    """
+
+    id: str
+    version: int
+    sealed: str
+    media: Literal["csv", "parquet"]
+    table: str
+    owners: Mapping[str, tuple[str, ...]]
+    quorum: int
+    contracts_max: int
+    bits_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataShredded:
+    """The key of a version was destroyed: nothing flows from it any more.
+
+    Attributes:
+        id: The data set.
+        version: The number of the version.
+        reason: Why.
+    """
+
+    id: str
+    version: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContractProposed:
+    """Somebody asks for a flow of data.
+
+    Attributes:
+        contract: The contract.
+        reason: Why.
+    """
+
+    contract: Contract
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContractWithdrawn:
+    """Who asked for a flow does not ask for it any more.
+
+    Attributes:
+        contract: The contract, by its digest.
+        reason: Why.
+    """
+
+    contract: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowBegun:
+    """Rows or withheld answers may be read from here on; the use is counted.
+
+    Attributes:
+        contract: The contract, by its digest.
+        run: The number of the run, from 1.
+    """
+
+    contract: str
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlowWithheld:
+    """A run has ended, and what it computed lies in the vault.
+
+    Attributes:
+        contract: The contract, by its digest.
+        run: The number of the run.
+        results: By name, the SHA-256 of the encrypted bytes.
+    """
+
+    contract: str
+    run: int
+    results: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowFailed:
+    """A run has ended without a result. Why is not told: it may be a fact about rows.
+
+    Attributes:
+        contract: The contract, by its digest.
+        run: The number of the run.
+    """
+
+    contract: str
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlowReleased:
+    """Something that was withheld goes out from here on.
+
+    Attributes:
+        contract: The contract, by its digest.
+        to: Who is given it.
+    """
+
+    contract: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRequested:
+    """Somebody asks for a release that people must agree to first.
+
+    Attributes:
+        release: The release, priced under the policy.
+        policy: Digest of the policy that was active.
+        reason: Why it is asked for.
+    """
+
+    release: RecordedRelease
+    policy: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestWithdrawn:
+    """Who asked for a release does not ask for it any more.
+
+    Attributes:
+        release: Its id.
+        reason: Why.
+    """
+
+    release: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyProposed:
+    """Somebody asks for another policy. Its text is kept verbatim, to be read.
+
+    Attributes:
+        digest: SHA-256 of its canonical text.
+        name: Its name.
+        text: The file's text.
+        reason: Why it is to take the place of the active one.
+    """
+
+    digest: str
+    name: str
+    text: str
+    reason: str
+
 
 #: Version of the event schema. Older events are read for good; newer ones are refused.
 EVENT_VERSION = 5

@@ -1,16 +1,22 @@
-"""Reading the most frequent entries quickly: those about a release.
+"""The most frequent entries, those about a release, read and written quickly.
+
+Fields stand in the order of their names, which is that of canonical bytes.
 
 This only ever says what the strict reader says. Each level is read into fixed fields
 and written again: where that gives the same bytes, they were canonical, with exactly
 these fields. What many entries share is known by its bytes. Everything else, and
 whatever is wrong, is left to the strict reader, which also finds the words for it.
+
+This only ever writes what the strict writer writes. Its fields have fixed places, so
+nothing is sorted, and one look tells whether every text is one. Everything else is
+left to the strict writer, which also refuses what cannot be written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, NamedTuple, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -19,6 +25,7 @@ from modicum.core.canonical import Plain, Written, decode
 from modicum.ledger.log.events import (
     EVENT_VERSION,
     NAMES,
+    Body,
     Event,
     PastRecorded,
     ReleaseDenied,
@@ -26,6 +33,7 @@ from modicum.ledger.log.events import (
     ReleasePosted,
     ReleaseReserved,
     ReleaseStarted,
+    event_name,
 )
 from modicum.ledger.log.field_codec import (
     read_digest,
@@ -36,26 +44,94 @@ from modicum.ledger.log.field_codec import (
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.ledger.log.release_codec import (
     mechanism_from_plain,
+    mechanism_written,
     read_losses,
     read_part,
-)
-from modicum.ledger.log.stored_entries import (
-    FIELDS,
-    StoredById,
-    StoredDenied,
-    StoredMechanism,
-    StoredPast,
-    StoredRecord,
-    StoredRelease,
-    StoredReserved,
 )
 from modicum.release import Part
 from modicum.release.memo import Memory
 
+#: Writes them. The fields are sorted already, and only mappings are left to sort.
+FIELDS = msgspec.json.Encoder(order="deterministic")
+
+
+class StoredEvent(msgspec.Struct, gc=False):
+    """An event, what happened in bytes."""
+
+    actor: str
+    at: str
+    body: Written
+    kind: str
+    v: int
+
+
+class StoredRecord(msgspec.Struct, gc=False):
+    """A record."""
+
+    event: StoredEvent
+    prev: str
+    seq: int
+
+
+class StoredRelease(msgspec.Struct):
+    """A release, its mechanisms in bytes."""
+
+    content: str
+    given: list[str] | None
+    grid: str
+    id: str
+    labels: dict[str, str]
+    mechanisms: list[Written]
+    metadata: dict[str, str]
+
+
+class StoredReserved(msgspec.Struct):
+    """A release that was allowed."""
+
+    approved_by: list[str]
+    expires_at: str
+    policy: str
+    release: StoredRelease
+
+
+class StoredDenied(msgspec.Struct):
+    """A release that was denied."""
+
+    blocking: list[str]
+    policy: str
+    release: StoredRelease
+
+
+class StoredById(msgspec.Struct, gc=False):
+    """A step of a release that stands."""
+
+    release: str
+
+
+class StoredPast(msgspec.Struct):
+    """A release that happened before."""
+
+    assumptions: list[str]
+    policy: str
+    release: StoredRelease
+
+
+class StoredMechanism(msgspec.Struct):
+    """A mechanism that names no neighbors."""
+
+    attributes: list[str]
+    description: Written
+    groups: Written
+    labels: Written
+    losses: Written
+    periods: Written
+    where: Written
+
+
 T = TypeVar("T")
 #: What is said of a release that stands: no more than its id.
 Followed: TypeAlias = ReleaseStarted | ReleasePosted | ReleaseExpired
-Body: TypeAlias = ReleaseReserved | ReleaseDenied | PastRecorded | Followed
+EntryBody: TypeAlias = ReleaseReserved | ReleaseDenied | PastRecorded | Followed
 
 
 class Chained(NamedTuple):
@@ -115,41 +191,41 @@ def _read(decoder: msgspec.json.Decoder[T], data: bytes | Written) -> T:
     return value
 
 
-def _reserved(data: Written) -> ReleaseReserved:
+def _read_reserved(data: Written) -> ReleaseReserved:
     body = _read(_RESERVED, data)
     return ReleaseReserved(
-        _release(body.release),
+        _read_release(body.release),
         read_digest(body.policy),
         read_time(body.expires_at),
         tuple(body.approved_by),
     )
 
 
-def _denied(data: Written) -> ReleaseDenied:
+def _read_denied(data: Written) -> ReleaseDenied:
     body = _read(_DENIED, data)
-    release = _release(body.release)
+    release = _read_release(body.release)
     return ReleaseDenied(release, read_digest(body.policy), tuple(body.blocking))
 
 
-def _past(data: Written) -> PastRecorded:
+def _read_past(data: Written) -> PastRecorded:
     body = _read(_PAST, data)
-    release = _release(body.release)
+    release = _read_release(body.release)
     return PastRecorded(release, read_digest(body.policy), tuple(body.assumptions))
 
 
-def _by_id(kind: type[Followed], data: Written) -> Followed:
+def _read_by_id(kind: type[Followed], data: Written) -> Followed:
     return kind(_read(_BY_ID, data).release)
 
 
-_BODIES: Mapping[str, Callable[[Written], Body]] = {
-    NAMES[ReleaseReserved]: _reserved,
-    NAMES[ReleaseDenied]: _denied,
-    NAMES[PastRecorded]: _past,
-    **{NAMES[one]: partial(_by_id, one) for one in get_args(Followed)},
+_BODIES: Mapping[str, Callable[[Written], EntryBody]] = {
+    NAMES[ReleaseReserved]: _read_reserved,
+    NAMES[ReleaseDenied]: _read_denied,
+    NAMES[PastRecorded]: _read_past,
+    **{NAMES[one]: partial(_read_by_id, one) for one in get_args(Followed)},
 }
 
 
-def _release(stored: StoredRelease) -> RecordedRelease:
+def _read_release(stored: StoredRelease) -> RecordedRelease:
     if stored.grid != GRID_VERSION:
         message = "losses are on another grid"
         raise ValueError(message)
@@ -217,3 +293,100 @@ _MECHANISMS: _Shared[RecordedMechanism] = _Shared(_mechanism)
 _LABELS: _Shared[dict[str, str]] = _Shared(partial(_decoded, read_text_map))
 _LOSSES: _Shared[dict[str, Loss]] = _Shared(partial(_decoded, read_losses))
 _PARTS: _Shared[Part] = _Shared(partial(_decoded, read_part))
+
+
+_TEXT = frozenset({str})
+#: What is said of a release that stands: no more than its id.
+_Step: TypeAlias = ReleaseStarted | ReleasePosted | ReleaseExpired
+
+
+class _NotUsualError(Exception):
+    """Something is not of the very type that its field has."""
+
+
+def write_release_entry(event: Event, seq: int, previous: str) -> bytes | None:
+    """Return the record of an event about a release; None if it is another one.
+
+    Args:
+        event: The event.
+        seq: The number of the record.
+        previous: The hash of the record before.
+    """
+    body = event.body
+    form = _FORMS.get(type(body))
+    if form is None or type(seq) is not int:
+        return None
+    try:
+        _texts_only(event.actor, event.at, previous)
+        fields = Written(FIELDS.encode(form(body)))
+    except _NotUsualError:
+        return None
+    stored = StoredEvent(event.actor, event.at, fields, event_name(body), EVENT_VERSION)
+    return FIELDS.encode(StoredRecord(stored, previous, seq))
+
+
+def _write_reserved(body: ReleaseReserved) -> StoredReserved:
+    approved_by = list(body.approved_by)
+    _texts_only(body.expires_at, body.policy, *approved_by)
+    release = _write_release(body.release)
+    return StoredReserved(approved_by, body.expires_at, body.policy, release)
+
+
+def _write_denied(body: ReleaseDenied) -> StoredDenied:
+    blocking = list(body.blocking)
+    _texts_only(body.policy, *blocking)
+    return StoredDenied(blocking, body.policy, _write_release(body.release))
+
+
+def _write_past(body: PastRecorded) -> StoredPast:
+    assumptions = list(body.assumptions)
+    _texts_only(body.policy, *assumptions)
+    return StoredPast(assumptions, body.policy, _write_release(body.release))
+
+
+def _write_by_id(body: _Step) -> StoredById:
+    _texts_only(body.release)
+    return StoredById(body.release)
+
+
+_FORMS: Mapping[type[Body], Callable[[Any], msgspec.Struct]] = {
+    ReleaseReserved: _write_reserved,
+    ReleaseDenied: _write_denied,
+    PastRecorded: _write_past,
+    ReleaseStarted: _write_by_id,
+    ReleasePosted: _write_by_id,
+    ReleaseExpired: _write_by_id,
+}
+
+
+def _write_release(release: RecordedRelease) -> StoredRelease:
+    given = None if release.given is None else list(release.given)
+    labels, metadata = dict(release.labels), dict(release.metadata)
+    _texts_only(
+        release.content,
+        release.id,
+        *(given or ()),
+        *labels,
+        *labels.values(),
+        *metadata,
+        *metadata.values(),
+    )
+    return StoredRelease(
+        content=release.content,
+        given=given,
+        grid=GRID_VERSION,
+        id=release.id,
+        labels=labels,
+        mechanisms=[mechanism_written(one) for one in release.mechanisms],
+        metadata=metadata,
+    )
+
+
+def _texts_only(*values: object) -> None:
+    """Refuse what is not text, or more than text.
+
+    Raises:
+        _NotUsualError: If there is anything like that.
+    """
+    if not _TEXT.issuperset(map(type, values)):
+        raise _NotUsualError

@@ -22,8 +22,11 @@ from modicum.ledger.log.field_codec import (
     read_text_map,
     read_texts,
 )
-from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
-from modicum.ledger.log.written_mechanisms import losses_to_plain
+from modicum.ledger.log.recorded_release import (
+    RecordedMechanism,
+    RecordedRelease,
+    losses_to_plain,
+)
 from modicum.release import EVERYTHING, Part, Relation
 from modicum.release.parts import part_from_plain, part_to_plain
 from modicum.release.units import RELATIONS

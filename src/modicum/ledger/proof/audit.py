@@ -17,12 +17,13 @@ from modicum.ledger.log.events import (
     PastRecorded,
     PastRedescribed,
     PolicyActivated,
+    PolicyProposed,
     ReleaseDenied,
+    ReleaseRequested,
     ReleaseReserved,
 )
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.log.release_codec import release_to_plain
-from modicum.ledger.log.request_events import PolicyProposed, ReleaseRequested
 from modicum.ledger.proof.consistency import (
     contradiction,
     is_described,

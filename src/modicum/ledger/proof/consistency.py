@@ -13,11 +13,12 @@ from modicum.ledger.decision.approvals import (
     hearings_of_policy,
     hearings_of_release,
     is_heard,
+    may_open_rounds,
     roles_of,
 )
-from modicum.ledger.decision.openers import may_open_rounds
 from modicum.ledger.log.events import (
     ApprovalGiven,
+    Body,
     Event,
     GroupActivated,
     GroupRetired,
@@ -25,15 +26,16 @@ from modicum.ledger.log.events import (
     PlanCommitted,
     PolicyActivated,
     ReleaseDenied,
+    ReleaseRequested,
     ReleaseReserved,
     RoundOpened,
 )
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
-from modicum.ledger.log.request_events import ReleaseRequested
-from modicum.ledger.proof.turns import ill_planned, out_of_turn
+from modicum.ledger.state.lifecycle import ReleaseStatus
+from modicum.ledger.state.rounds import Planning
 from modicum.ledger.state.state import State
 from modicum.policy import Policy
-from modicum.policy.model import RESERVATION_DAYS_MAX
+from modicum.policy.model import RESERVATION_DAYS_MAX, RotationRule
 from modicum.release import EVERYTHING, Vocabulary
 from modicum.release.parts import part_to_plain
 from modicum.release.vocabulary import (
@@ -44,6 +46,48 @@ from modicum.release.vocabulary import (
     PAST_METADATA,
     QUERY,
 )
+
+
+def out_of_turn(body: Body, rotation: RotationRule | None, planning: Planning) -> str:
+    """Return why a user group may not come or go; empty if it may.
+
+    Args:
+        body: What happens.
+        rotation: How groups take turns; None if they do not.
+        planning: Rounds and groups before that.
+    """
+    if rotation is None:
+        return ""
+    rounds, turns = len(planning.rounds), rotation.schedule.rounds
+    match body:
+        case GroupActivated(group=group) if group != rounds:
+            return f"group {group} becomes active in round number {rounds}"
+        case GroupRetired(group=group) if planning.ages().get(group, 0) <= turns:
+            return f"group {group} retires before it had all its turns"
+        case _:
+            return ""
+
+
+def ill_planned(body: PlanCommitted, state: State) -> str:
+    """Return why a plan cannot have taken what it names; empty if it can.
+
+    Args:
+        body: The plan.
+        state: The state before it; what it takes is reserved by then.
+    """
+    taken = {
+        release for plan in state.planning.plans.values() for release in plan.releases
+    }
+    for release in body.releases:
+        standing = state.releases.get(release)
+        if standing is None:
+            return f"it plans `{release}`, which is not there"
+        if standing.status is not ReleaseStatus.RESERVED:
+            return f"it plans `{release}`, which is {standing.status.value}"
+        if release in taken:
+            return f"it plans `{release}`, which another plan took"
+    return ""
+
 
 #: What releases carry besides labels.
 _OPEN_TEXT = frozenset({*METADATA, *PAST_METADATA, QUERY, CHOICE})

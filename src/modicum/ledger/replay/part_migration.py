@@ -118,7 +118,7 @@ class Retelling:
 
 
 def _population_of(policy: Held) -> Population:
-    from modicum.policy.past_populations import population_of
+    from modicum.policy.past_units import population_of
 
     return population_of(policy.text)
 

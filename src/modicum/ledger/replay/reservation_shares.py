@@ -14,7 +14,7 @@ from modicum.ledger.cells.partition import Integers
 from modicum.ledger.cells.segments import SegmentsThen
 from modicum.ledger.decision.balances import Balances
 from modicum.ledger.decision.decide import admits, denied_on_top
-from modicum.ledger.decision.rule_loss import RuleLoss
+from modicum.ledger.decision.single_release import RuleLoss
 from modicum.ledger.decision.unlocked_shares import WHOLE, Shares, Unlocked
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.state.rounds import Planning

@@ -19,11 +19,10 @@ from modicum.core.canonical import Joined, Plain, join
 from modicum.core.record import dataclass
 from modicum.ledger.log.events import EVENT_VERSION, PlanCommitted, RoundOpened
 from modicum.ledger.log.release_codec import release_from_plain, release_joined
-from modicum.ledger.state.agreement import Agreement
-from modicum.ledger.state.escrow_form import escrow_from_plain
-from modicum.ledger.state.holders import Holders
+from modicum.ledger.state.consent import Agreement
+from modicum.ledger.state.escrow import escrow_from_plain
 from modicum.ledger.state.pending import Proposal, Request, Waiting
-from modicum.ledger.state.release_table import Standings
+from modicum.ledger.state.release_table import Holders, Standings
 from modicum.ledger.state.rounds import Group, Planning
 from modicum.ledger.state.state import ActivePolicy, JustStarted, State
 

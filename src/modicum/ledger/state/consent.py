@@ -12,8 +12,28 @@ from typing import Final
 
 from modicum.core.record import dataclass
 from modicum.ledger.log.contracts import Contract, RawSignalTerms
-from modicum.ledger.state.agreement import Agreement
 from modicum.policy.declarations.roles import meant_by
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What somebody said to what needs their agreement.
+
+    Attributes:
+        by: Who.
+        approves: Whether they agree.
+        roles: The roles in which they spoke.
+        seq: The number of the entry.
+        key: The public key that it is signed with, in hexadecimal; empty if it is not
+            signed. The signature was checked.
+    """
+
+    by: str
+    approves: bool
+    roles: tuple[str, ...]
+    seq: int
+    key: str = ""
+
 
 #: An exact score that is not differentially private takes two people, whatever owners
 #: ask for.

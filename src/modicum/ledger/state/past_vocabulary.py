@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from modicum.core.diagnostics import shortened
 from modicum.core.errors import Code, Problem
-from modicum.core.text import shortened
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.state.state import ActivePolicy

@@ -11,11 +11,7 @@ from dataclasses import dataclass, field
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, ConflictError, Mark, Problem
 from modicum.ledger.log.days import day_of
-from modicum.ledger.log.request_events import (
-    PolicyProposed,
-    ReleaseRequested,
-    RequestWithdrawn,
-)
+from modicum.ledger.log.events import PolicyProposed, ReleaseRequested, RequestWithdrawn
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 An object for each release would cost several times as much, and most of them are
 never looked at again.
+
+Names that differ in capitals or blanks only are one holder.
 """
 
 from __future__ import annotations
@@ -10,12 +12,14 @@ import hashlib
 import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, KeysView, Mapping
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import islice, pairwise
 
 from modicum.core.canonical import Plain, encode
 from modicum.ledger.state.lifecycle import ReleaseStatus, Standing
+from modicum.policy.declarations.roles import meant_by
 
 _STATUSES = tuple(ReleaseStatus)
 _NUMBERS = {status: number for number, status in enumerate(_STATUSES)}
@@ -224,3 +228,41 @@ def _little_endian(column: array[int]) -> bytes:
         column = array(column.typecode, column)
         column.byteswap()
     return column.tobytes()
+
+
+@dataclass(slots=True)
+class Holders:
+    """The holder of each reservation, and the reservations of each holder.
+
+    Attributes:
+        by: By release, who holds it; oldest first.
+    """
+
+    by: dict[str, str] = field(default_factory=dict)
+    #: By holder, the releases; made when somebody first asks for it.
+    _of: dict[str, dict[str, None]] | None = field(
+        default=None, init=False, compare=False
+    )
+
+    def add(self, release: str, actor: str) -> None:
+        """Note that somebody reserved a release."""
+        self.by[release] = actor = meant_by(actor)
+        if self._of is not None:
+            self._of.setdefault(actor, {})[release] = None
+
+    def drop(self, release: str) -> None:
+        """Note that a release is held no more, if it was."""
+        actor = self.by.pop(release, None)
+        if actor is not None and self._of is not None:
+            own = self._of[actor]
+            del own[release]
+            if not own:
+                del self._of[actor]
+
+    def of(self, actor: str) -> KeysView[str]:
+        """Return the releases that somebody holds, oldest first."""
+        if self._of is None:
+            self._of = {}
+            for release, one in self.by.items():
+                self._of.setdefault(one, {})[release] = None
+        return self._of.get(meant_by(actor), {}).keys()

@@ -22,25 +22,22 @@ from modicum.ledger.log.events import (
     PastRedescribed,
     PlanCommitted,
     PolicyActivated,
+    PolicyProposed,
     ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
+    ReleaseRequested,
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
+    RequestWithdrawn,
     RoundOpened,
     day_of_release,
 )
 from modicum.ledger.log.recorded_release import RecordedRelease, difference
-from modicum.ledger.log.request_events import (
-    PolicyProposed,
-    ReleaseRequested,
-    RequestWithdrawn,
-)
-from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.consent import Agreement
 from modicum.ledger.state.datasets import hear
 from modicum.ledger.state.escrow import Around, Escrow, EscrowBody
-from modicum.ledger.state.holders import Holders
 from modicum.ledger.state.lifecycle import (
     ReleaseStatus,
     Standing,
@@ -50,7 +47,7 @@ from modicum.ledger.state.lifecycle import (
     unknown_release,
 )
 from modicum.ledger.state.pending import Request, Waiting
-from modicum.ledger.state.release_table import Standings
+from modicum.ledger.state.release_table import Holders, Standings
 from modicum.ledger.state.rounds import Planning
 from modicum.policy.declarations.roles import meant_by
 
@@ -282,7 +279,7 @@ class State:
         Open reservations are told by the standings: each stands as reserved there,
         and its entry holds its contents, and who holds it.
         """
-        from modicum.ledger.state.escrow_form import escrow_to_plain
+        from modicum.ledger.state.escrow import escrow_to_plain
 
         return {
             "seq": self.seq,

@@ -1,17 +1,26 @@
-"""Copying a log from one store into another, and making sure that it is the same.
+"""Making a backup: the log and its checkpoints, in a new file that is a ledger.
 
 A log is only appended to, and each entry names the hash of the one before. So what is
 read of it up to an entry is the ledger as it was then, whoever writes meanwhile; and
 whoever has read it to the end knows that nothing of it is missing or torn.
+
+A backup of either store is a SQLite ledger, entry for entry what the ledger holds, so
+it can be verified, asked, and restored into either store. It holds what cannot be had
+again, and nothing else: no snapshot, which is a cache, and none of what a server keeps
+beside the log to serve people (sessions, API tokens, kept answers). A token that was
+revoked after the backup would live again once it is restored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from modicum.api.ports.storage import StoreTurn
-from modicum.core.errors import Code, Problem, VerificationError
+from modicum.api.ports.storage import Store, StoreTurn
+from modicum.core.errors import Code, Problem, UsageError, VerificationError
 from modicum.ledger import GENESIS, Record, read_record
+from modicum.ops.backup.new_ledger import new_ledger
 from modicum.storage import log_pages
 
 
@@ -123,3 +132,53 @@ def _changed(why: str) -> VerificationError:
     problem = f"the copy is not what was read: {why}"
     remedy = "nothing was put in place; look for what changes files on this machine"
     return VerificationError(Problem(Code.LEDGER_BROKEN, problem, help=remedy))
+
+
+@dataclass(frozen=True, slots=True)
+class BackedUp:
+    """What a backup holds.
+
+    Attributes:
+        entries: How many entries.
+        head: The hash of the last one.
+        at: Its time.
+        checkpoints: How many checkpoints.
+    """
+
+    entries: int
+    head: str
+    at: str
+    checkpoints: int
+
+
+def back_up(
+    store: Store, path: str | Path, on_entry: Callable[[int], None] | None = None
+) -> BackedUp:
+    """Write a ledger, as it is now, into a new file; writers go on meanwhile.
+
+    The chain is checked while it is read, and again in the file before that gets its
+    name. Decisions are not taken again: `modicum ledger verify` does that.
+
+    Args:
+        store: The ledger.
+        path: The new file.
+        on_entry: Called with the number of each entry that was copied.
+
+    Raises:
+        UsageError: If something is at the path, or the ledger has no entry.
+        UnavailableError: If the ledger, the folder or the disk refuses.
+        VerificationError: If the ledger is broken; there is no new file then.
+    """
+    with new_ledger(path) as draft:
+        # Read first: what is signed must be among the entries that are read after it.
+        signed = store.checkpoints()
+        source = ChainReading(store.read(0), on_entry)
+        with draft.turn() as turn:
+            fill(turn, source, signed)
+        if not source.seq:
+            raise UsageError(
+                Problem(Code.LEDGER_MISSING, f"there is no entry in {store.name}")
+            )
+        require_same(draft.read(0), source)
+        require_same_checkpoints(draft.checkpoints(), signed)
+    return BackedUp(source.seq, source.head, source.at, len(signed))

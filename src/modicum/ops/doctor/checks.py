@@ -18,7 +18,7 @@ from modicum.ops.doctor.machine import (
     requirements,
 )
 from modicum.ops.doctor.sandboxes import check_sandboxes
-from modicum.system.new_files import write_whole
+from modicum.system.files import write_whole
 
 if TYPE_CHECKING:
     from modicum.api.ports.escrow import Sandbox

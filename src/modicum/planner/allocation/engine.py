@@ -6,8 +6,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Protocol, TypeAlias
 
-from modicum.planner.allocation.contests import Contests
-from modicum.planner.allocation.problem import Booleans, Integers, Problem
+from modicum.planner.allocation.problem import Booleans, Contests, Integers, Problem
 
 
 class Engine(Protocol):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from modicum.planner.allocation.contests import Contests
 from modicum.planner.allocation.engine import Engine
+from modicum.planner.allocation.greedy import by_score, efficiencies
 from modicum.planner.allocation.highs import Effort
 from modicum.planner.allocation.lp_relaxation import (
     Knapsacks,
@@ -19,8 +19,7 @@ from modicum.planner.allocation.lp_relaxation import (
     knapsacks,
     relaxed,
 )
-from modicum.planner.allocation.problem import Booleans, Integers, Problem
-from modicum.planner.allocation.scores import by_score, efficiencies
+from modicum.planner.allocation.problem import Booleans, Contests, Integers, Problem
 
 #: The share of the weight in dispute that the heavy requests hold.
 _HEAVY = 0.9

@@ -10,9 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from modicum.planner.allocation.contests import Contests
 from modicum.planner.allocation.highs import LARGEST, Answer, Effort, Program, solve
-from modicum.planner.allocation.problem import Booleans, Integers, Numbers, Problem
+from modicum.planner.allocation.problem import (
+    Booleans,
+    Contests,
+    Integers,
+    Numbers,
+    Problem,
+)
 from modicum.planner.allocation.problem_reduction import (
     Narrowed,
     narrowed,

@@ -8,12 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from modicum.planner.allocation.contests import Contests, segments
 from modicum.planner.allocation.knapsack import EFFORT
 from modicum.planner.allocation.loops import knapsacks, rows, tree
-from modicum.planner.allocation.loops import segments as places
 from modicum.planner.allocation.loops.presence import Moves, Requests
-from modicum.planner.allocation.problem import Booleans, Integers, Problem
+from modicum.planner.allocation.problem import (
+    Booleans,
+    Contests,
+    Integers,
+    Problem,
+    segments,
+)
 
 
 class NumbaEngine:
@@ -53,12 +57,12 @@ class NumbaEngine:
         problem = self._problem
         signature = np.empty(problem.places, np.uint64)
         salt = self._salt(alive)
-        places.signatures(*self._runs, alive, problem.line, salt, signature)
+        rows.signatures(*self._runs, alive, problem.line, salt, signature)
         segment, place = segments(signature, self._asked_for(alive))
         blocks = len(problem.full)
         capacity = np.empty((len(place) * blocks, problem.coordinates), np.int64)
         contested = np.empty(len(place) * blocks, np.bool_)
-        places.contest(
+        rows.contest(
             problem.row_first,
             problem.left,
             problem.block,

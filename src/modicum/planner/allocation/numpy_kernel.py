@@ -7,14 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from modicum.planner.allocation.contests import Contests, segments
 from modicum.planner.allocation.knapsack import (
     EFFORT,
     fill_best,
     fill_greedily,
     fill_until_full,
 )
-from modicum.planner.allocation.problem import Booleans, Integers, Problem
+from modicum.planner.allocation.problem import (
+    Booleans,
+    Contests,
+    Integers,
+    Problem,
+    segments,
+)
 
 
 class NumpyEngine:

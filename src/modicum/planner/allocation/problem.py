@@ -167,3 +167,81 @@ def _points_into(first: Integers, count: int, total: int) -> bool:
 
 def _within(values: NDArray[Any], most: int) -> bool:
     return not len(values) or (int(values.min()) >= 0 and int(values.max()) <= most)
+
+
+@dataclass(frozen=True, slots=True)
+class Contests:
+    """The pairs of a segment and a block that cannot let everybody pass.
+
+    A segment is the set of all places on one line that the same requests ask for. A
+    pair is sorted by its segment, then by its block; segments are numbered by their
+    first place.
+
+    Attributes:
+        segment: (places,) the segment of each place; negative where no request is.
+        place: (segments,) the first place of each segment.
+        pair_segment: (pairs,) the segment of each contested pair.
+        pair_block: (pairs,) its block.
+        capacity: (pairs, a) the least that is left at a row of the pair; not below 0.
+    """
+
+    segment: Integers
+    place: Integers
+    pair_segment: Integers
+    pair_block: Integers
+    capacity: Integers
+
+    @property
+    def pair_place(self) -> Integers:
+        """The first place of each pair's segment."""
+        return self.place[self.pair_segment]
+
+
+def segments(signature: np.ndarray, asked_for: np.ndarray) -> tuple[Integers, Integers]:
+    """Return the segment of each place, and the first place of each segment.
+
+    Args:
+        signature: (places,) equal where the same requests ask, on the same line.
+        asked_for: (places,) whether any request asks there.
+    """
+    _, first, number = np.unique(signature, return_index=True, return_inverse=True)
+    kept = np.flatnonzero(asked_for[first])
+    by_place = kept[np.argsort(first[kept])]
+    renumbered = np.full(len(first), -1, np.int64)
+    renumbered[by_place] = np.arange(len(by_place))
+    return renumbered[number], first[by_place].astype(np.int64)
+
+
+def deciding(costs: Integers, caps: Integers) -> Integers:
+    """Return the coordinates without which a filter admits just the same.
+
+    A coordinate that admits nothing is dropped, and one at which every cost takes at
+    least as large a share of the cap as at another. That is lossless as long as every
+    balance is unlocked by the same share in every coordinate, and is charged nothing
+    but these costs.
+
+    Args:
+        costs: (kinds, a) every cost that was or may be charged, each >= 0.
+        caps: (a,) the cap of each coordinate; negative if it admits nothing.
+
+    Returns:
+        The kept coordinates, ascending; at least one if there is any.
+
+    Source:
+        The implementation of Küchler et al. 2024 (S&P) drops orders like this.
+
+    Examples:
+        >>> deciding(np.array([[2, 3, 9], [4, 5, 6]]), np.array([10, 10, 30])).tolist()
+        [0, 2]
+    """
+    exact_costs = [[int(cost) for cost in row] for row in costs]
+    exact_caps = [int(cap) for cap in caps]
+    kept = [a for a, cap in enumerate(exact_caps) if cap > 0]
+    for a in list(kept):
+        others = [b for b in kept if b != a]
+        if any(
+            all(row[a] * exact_caps[b] >= row[b] * exact_caps[a] for row in exact_costs)
+            for b in others
+        ):
+            kept.remove(a)
+    return np.array(kept or list(range(min(1, len(caps)))), np.int64)

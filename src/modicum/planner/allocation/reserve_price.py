@@ -11,9 +11,9 @@ import numpy as np
 
 from modicum.accounting.filters.unlock_schedule import Schedule
 from modicum.planner.allocation.engine import Engine
+from modicum.planner.allocation.greedy import by_score, efficiencies, per_run
 from modicum.planner.allocation.lp_greedy import guided
 from modicum.planner.allocation.problem import Booleans, Integers, Numbers, Problem
-from modicum.planner.allocation.scores import by_score, efficiencies, per_run
 
 #: Chooses among requests, given which part of its weight each is worth.
 Choose: TypeAlias = Callable[[Problem, Engine, Numbers], Booleans]

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from modicum.planner.allocation.contests import Contests
 from modicum.planner.allocation.engine import Engine, EngineOf
 from modicum.planner.allocation.numpy_kernel import NumpyEngine
-from modicum.planner.allocation.problem import Booleans, Integers, Problem
+from modicum.planner.allocation.problem import Booleans, Contests, Integers, Problem
 
 #: Is told how far a plan is, from 0 to 1, between steps; what it raises ends it.
 OnStep: TypeAlias = Callable[[float], None]

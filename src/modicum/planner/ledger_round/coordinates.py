@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from modicum.planner.allocation.contests import Contests
 from modicum.planner.allocation.engine import Engine, EngineOf
-from modicum.planner.allocation.problem import Booleans, Integers, Problem
+from modicum.planner.allocation.problem import Booleans, Contests, Integers, Problem
 
 
 def open_engine(problem: Problem, engine_of: EngineOf) -> OpenEngine:

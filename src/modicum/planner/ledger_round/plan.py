@@ -14,9 +14,9 @@ from modicum.planner.allocation.greedy import GREEDY, Allocate, dpk_order
 from modicum.planner.allocation.lp_greedy import guided
 from modicum.planner.allocation.optimum import BestEachRound
 from modicum.planner.allocation.problem import Booleans, Problem
-from modicum.planner.ledger_round.beforehand import LeftOut
 from modicum.planner.ledger_round.cancellation import Means, OnStep
 from modicum.planner.ledger_round.coordinates import OpenEngine, open_engine
+from modicum.planner.ledger_round.presolve import LeftOut
 from modicum.planner.ledger_round.problem import RoundProblem, problem_of
 from modicum.planner.verification import verify
 

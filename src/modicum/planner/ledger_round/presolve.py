@@ -1,10 +1,17 @@
-"""Which rules a plan has to look at."""
+"""Before a round is solved: binding rules, requests left out, and limits of size."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
 from modicum.accounting import Filter
-from modicum.ledger import Balances
+from modicum.core.errors import Code, InputError, Problem
+from modicum.ledger import Balances, RecordedRelease, Verdict, decide
 from modicum.ledger.decision.limits import budget_of
+from modicum.ledger.decision.single_release import allows_alone
+from modicum.planner.allocation.problem import SUM_MAX
 from modicum.policy import CompiledPolicy
 
 
@@ -69,3 +76,115 @@ class Constraining:
     def _unit(self, number: int) -> str:
         rules = self._compiled.rules
         return rules.bases[number // len(rules.contexts)].unit
+
+
+class Reason(Enum):
+    """Why a request is not planned."""
+
+    SINGLE = "a rule for single releases denies it"
+    FULL = "it does not fit, even if no other request is accepted"
+    UNCOVERED = "no rule is about it, so that there is nothing to plan"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A request that is not planned.
+
+    Attributes:
+        request: Its number among the requests.
+        reason: Why.
+        verdict: What the rules say to it as the balances are. They allow it if it is
+            not covered: the ledger takes it at any time.
+    """
+
+    request: int
+    reason: Reason
+    verdict: Verdict
+
+
+def left_out(
+    balances: Balances, requests: Sequence[RecordedRelease], day: int
+) -> tuple[LeftOut, ...]:
+    """Return the requests that are not planned.
+
+    What does not fit now fits no better once others are accepted.
+
+    Args:
+        balances: What was charged so far.
+        requests: All of them.
+        day: The day on which they are decided, as an ordinal.
+    """
+    found = []
+    for number, request in enumerate(requests):
+        verdict = decide(balances, request, day)
+        alone = allows_alone(balances, request, day, pruned=False)
+        reason = _reason(verdict, request) if alone else Reason.SINGLE
+        if reason is not None:
+            found.append(LeftOut(number, reason, verdict))
+    return tuple(found)
+
+
+def _reason(verdict: Verdict, request: RecordedRelease) -> Reason | None:
+    if not verdict.allowed:
+        return Reason.FULL
+    if len(verdict.uncovered) == len(request.mechanisms):
+        return Reason.UNCOVERED
+    return None
+
+
+#: So many numbers each may hold: what is asked of cells, and what is left at rows
+#: together with the runs of requests.
+NUMBERS_MAX = 40_000_000
+
+
+def refuse_too_many(numbers: int) -> None:
+    """Refuse a round that takes more memory than it should.
+
+    Args:
+        numbers: How many numbers it has to hold.
+
+    Raises:
+        InputError: If they are too many.
+    """
+    if numbers > NUMBERS_MAX:
+        raise _refused(
+            f"the round takes more than {NUMBERS_MAX} numbers: its requests meet too"
+            " many cells of too many rules",
+            "plan fewer requests at once",
+        )
+
+
+def refuse_odd_weights(weights: Sequence[int], requests: int) -> None:
+    """Refuse weights that cannot be added up, or are not one for each request.
+
+    Args:
+        weights: The weights.
+        requests: How many requests there are.
+
+    Raises:
+        InputError: If that is so.
+    """
+    remedy = "give each request one weight, a whole number from 0 on"
+    if len(weights) != requests:
+        raise _refused(
+            f"there are {len(weights)} weights for {requests} requests", remedy
+        )
+    if any(weight < 0 for weight in weights):
+        raise _refused("a request has a weight below 0", remedy)
+    if max(weights, default=0) * (requests + 1) >= SUM_MAX:
+        raise _refused(
+            "weights are so large that their sums are no 64-bit integers",
+            "scale all weights down",
+        )
+
+
+def too_large() -> InputError:
+    """Return what is said of a limit too large for sums of costs up to it."""
+    return _refused(
+        "a limit is so large that sums of costs are no 64-bit integers",
+        "plan fewer requests at once, or lower the limit",
+    )
+
+
+def _refused(message: str, remedy: str) -> InputError:
+    return InputError(Problem(Code.OUT_OF_RANGE, message, help=remedy))

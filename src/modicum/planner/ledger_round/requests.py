@@ -15,8 +15,7 @@ from modicum.ledger.cells.family import Charge, Family
 from modicum.ledger.cells.segments import SegmentsThen
 from modicum.ledger.cells.sums import saturated
 from modicum.planner.allocation.problem import Booleans, Integers
-from modicum.planner.ledger_round.presolve import Constraining
-from modicum.planner.ledger_round.refusing import refuse_too_many
+from modicum.planner.ledger_round.presolve import Constraining, refuse_too_many
 from modicum.policy import CompiledPolicy
 
 

@@ -12,8 +12,7 @@ from modicum.core.errors import check
 from modicum.planner.allocation.engine import EngineOf
 from modicum.planner.allocation.optimum import BestEachRound, Optimum
 from modicum.planner.allocation.problem import Booleans, Integers
-from modicum.planner.simulation.capacity import refuse_overflow
-from modicum.planner.simulation.setting import SOLVERS, Setting, prices
+from modicum.planner.simulation.setting import SOLVERS, Setting, prices, refuse_overflow
 from modicum.planner.simulation.worlds import World, world_of
 from modicum.planner.verification import verify
 from modicum.workloads.mechanisms import SIZES

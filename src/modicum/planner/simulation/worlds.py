@@ -7,9 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from modicum.planner.allocation.contests import Contests
 from modicum.planner.allocation.engine import Engine
-from modicum.planner.allocation.problem import Booleans, Integers, Problem
+from modicum.planner.allocation.problem import Booleans, Contests, Integers, Problem
 from modicum.planner.rounds.ring import Ranges, RingHistory, ring_problem, spent_on
 from modicum.planner.simulation.setting import Prices, Setting
 from modicum.workloads.model import Requests, Workload

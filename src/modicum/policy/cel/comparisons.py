@@ -35,7 +35,7 @@ from modicum.policy.cel.tree import (
     Rewrite,
     outside,
 )
-from modicum.policy.implication.normal_form import all_of, any_of, negation
+from modicum.policy.implication.formulas import all_of, any_of, negation
 from modicum.policy.predicates import (
     BoundAtMost,
     Constant,

@@ -35,7 +35,7 @@ from modicum.policy.cel.fields import (
 )
 from modicum.policy.cel.parser import NESTING_MAX, read_cel
 from modicum.policy.cel.tree import CelError, Part, Rewrite, outside
-from modicum.policy.implication.normal_form import all_of, any_of, negation, simplified
+from modicum.policy.implication.formulas import all_of, any_of, negation, simplified
 from modicum.policy.predicates import (
     All,
     Any,
@@ -86,7 +86,7 @@ def parse_predicate(node: Node, what: str, vocabulary: Vocabulary) -> Predicate:
     try:
         return _lowered(source, vocabulary)
     except CelError as error:
-        from modicum.policy.cel.shown import problem_of
+        from modicum.policy.cel.diagnostics import problem_of
 
         raise InputError(problem_of(error, node)) from error
 
@@ -99,7 +99,7 @@ def _lowered(source: str, vocabulary: Vocabulary) -> Predicate:
         return _Lowering(vocabulary).boolean(read_cel(source), {})
     except CelError as error:
         if error.code is Code.CEL_SUBSET or error.code is Code.CEL_TYPE:
-            from modicum.policy.cel.bare_words import word_with_dashes
+            from modicum.policy.cel.hints import word_with_dashes
 
             raise word_with_dashes(source, vocabulary) or error from error
         raise
@@ -192,7 +192,7 @@ class _Lowering:
                 raise self._nothing(part, one, variables)
             if isinstance(one, cel.Name) and not self._is_known(one, variables):
                 self._operand(other, variables)  # A mistake there is said first.
-                from modicum.policy.cel.bare_words import bare_word
+                from modicum.policy.cel.hints import bare_word
 
                 raise bare_word(one, self._vocabulary, variables, compared=True)
 
@@ -230,7 +230,7 @@ class _Lowering:
 
     @staticmethod
     def _refuse_function(part: cel.Call) -> None:
-        from modicum.policy.cel.bare_words import unknown_function
+        from modicum.policy.cel.hints import unknown_function
 
         error = unknown_function(part.function, part.at)
         if error is not None:
@@ -315,7 +315,7 @@ class _Lowering:
         if _is_scope(part):
             message = "one of its fields is needed here"
             raise CelError(Code.CEL_TYPE, message, part.at)
-        from modicum.policy.cel.bare_words import bare_word
+        from modicum.policy.cel.hints import bare_word
 
         raise bare_word(part, self._vocabulary, variables, compared=False)
 

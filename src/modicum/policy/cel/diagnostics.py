@@ -1,10 +1,11 @@
-"""What is said where a field, a text or a number is used as it cannot be."""
+"""Mistakes in a predicate, shown in the file that it stands in."""
 
 from __future__ import annotations
 
 import re
 
-from modicum.core.errors import Code
+from modicum.core.document import Scalar, place_inside
+from modicum.core.errors import Code, Problem
 from modicum.policy.cel.fields import Operand
 from modicum.policy.cel.tree import (
     CelError,
@@ -88,3 +89,48 @@ def path(part: Part) -> str:
     if isinstance(part, Field) and isinstance(part.owner, Name):
         return f"{part.owner.name}.{part.name}"
     return part.name if isinstance(part, Name | Field) else "…"
+
+
+_OTHER_QUOTE = {'"': "'", "'": '"'}
+#: What a text without quotes cannot begin with, in YAML.
+_NO_PLAIN_BEGINNING = frozenset("\"'![")
+
+
+def problem_of(error: CelError, node: Scalar) -> Problem:
+    """Return the problem of a predicate.
+
+    Args:
+        error: What is wrong with it.
+        node: Where it is written.
+    """
+    return Problem(
+        error.code,
+        error.message,
+        place_inside(node, *error.at),
+        error.label,
+        error.notes,
+        _remedy(error, node),
+    )
+
+
+def _remedy(error: CelError, node: Scalar) -> str:
+    """Return what to write, so that it fits between the quotes of the file."""
+    if error.rewrite is None:
+        return error.help
+    old, new = error.rewrite.old, error.rewrite.new
+    around = _quote_around(node)
+    if around in new and _OTHER_QUOTE.get(around, around) not in new:
+        new = new.replace(around, _OTHER_QUOTE.get(around, around))
+    said = f"write  {new}" + (f"  instead of  {old}" if old else "")
+    if not around and error.at == (1, 1) and new[:1] in _NO_PLAIN_BEGINNING:
+        return f"{said} , and the whole text in single quotes"
+    return said
+
+
+def _quote_around(node: Scalar) -> str:
+    """Return the quote that the file has around a text: one, or none."""
+    mark = node.mark
+    if mark is None:
+        return "|"  # No file, so no quotes to clash with.
+    first = mark.source[mark.column - 1 : mark.column]
+    return first if node.quoted else ""

@@ -1,20 +1,310 @@
-"""What a new policy changes beside its rules: words, units, guards, approvals."""
+"""What a new policy changes beside its rules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TypeVar
 
 from modicum.core.rationals import number_spelled
-from modicum.policy.changes.checked import checked_differences
-from modicum.policy.changes.remarks import Declared, listed, shown
-from modicum.policy.changes.rule_comparison import Verdict
-from modicum.policy.changes.turns import turn_differences
-from modicum.policy.model import Attribute, Policy, ReservationBound
+from modicum.policy.changes.rule_comparison import Verdict, joined_vocabulary
+from modicum.policy.implication.search import implies
+from modicum.policy.model import (
+    Approval,
+    Attribute,
+    Guard,
+    Policy,
+    ReservationBound,
+    Retired,
+    RotationRule,
+)
+from modicum.policy.predicates import words
 from modicum.release import Label, Partition, Unit, Vocabulary
-from modicum.release.parts import Values
+from modicum.release.parts import Values, merged
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Something that changed beside the rules.
+
+    Attributes:
+        verdict: `TIGHTER` or `LOOSER` where that is clear; `CHANGED` where it may
+            loosen something; `SAME` where it cannot change a decision by itself,
+            or does so only by rules, which are compared one by one.
+        subject: What it is about: `filter`, `unit`, `label`, `attribute`,
+            `category`, `extension`, `guard`, `role`, `key`, `approval`,
+            `activation`, `invariant`, `partition`, `group`, `time`, `rotation` or
+            `reservations`.
+        text: What changed, in one line.
+    """
+
+    verdict: Verdict
+    subject: str
+    text: str
+
+
+def shown(value: object) -> str:
+    """Return a value in words."""
+    if value is None:
+        return "none"
+    if isinstance(value, tuple):
+        return listed(value)
+    return str(value)
+
+
+def listed(names: Iterable[object]) -> str:
+    """Return names in words: a list as it is, others in order."""
+    words = [str(one) for one in names]
+    kept = words if isinstance(names, list | tuple) else sorted(words)
+    return ", ".join(kept[:10]) + (", …" if len(kept) > 10 else "") or "nothing"
+
+
+def checked_differences(old: Policy, new: Policy) -> Iterator[Declared]:
+    """Yield what changed about guards, people and invariants.
+
+    Args:
+        old: The policy that holds.
+        new: The policy that is to hold.
+    """
+    yield from _guards(old, new)
+    yield from _roles(old, new)
+    yield from _keys(old, new)
+    yield from _approvals(old, new)
+    yield from _activation(old, new)
+    yield from _invariants(old, new)
+
+
+def _guards(old: Policy, new: Policy) -> Iterator[Declared]:
+    vocabulary = joined_vocabulary(old.vocabulary, new.vocabulary)
+    before = {guard.name: guard for guard in old.guards}
+    after = {guard.name: guard for guard in new.guards}
+    for name, guard in after.items():
+        if name not in before:
+            text = f"`{name}` is new: asks for {words(guard.unless)}"
+            yield Declared(Verdict.TIGHTER, "guard", text)
+        elif before[name].unless != guard.unless:
+            verdict = _guard_verdict(before[name], guard, vocabulary)
+            text = f"`{name}` asks for {words(guard.unless)}"
+            yield Declared(verdict, "guard", text)
+        elif before[name].message != guard.message:
+            yield Declared(Verdict.SAME, "guard", f"`{name}` has another message")
+    for name in before:
+        if name not in after:
+            yield Declared(Verdict.LOOSER, "guard", f"`{name}` is removed")
+
+
+def _guard_verdict(old: Guard, new: Guard, vocabulary: Vocabulary) -> Verdict:
+    tight = implies(new.unless, old.unless, vocabulary)
+    loose = implies(old.unless, new.unless, vocabulary)
+    if tight:
+        return Verdict.SAME if loose else Verdict.TIGHTER
+    return Verdict.LOOSER if loose else Verdict.CHANGED
+
+
+def _roles(old: Policy, new: Policy) -> Iterator[Declared]:
+    """Yield who has a role now and had not, and the other way round."""
+    before, after = old.roles or {}, new.roles or {}
+    for role in dict.fromkeys((*after, *before)):
+        was, now = before.get(role, ()), after.get(role, ())
+        gone = [one for one in was if one not in now]
+        come = [one for one in now if one not in was]
+        if come:  # More people may approve.
+            yield Declared(Verdict.LOOSER, "role", f"`{role}`: adds {listed(come)}")
+        if gone:
+            yield Declared(Verdict.TIGHTER, "role", f"`{role}`: drops {listed(gone)}")
+
+
+def _keys(old: Policy, new: Policy) -> Iterator[Declared]:
+    """Yield who must sign now and need not before, with which keys, and who need not.
+
+    With more keys, more may sign in somebody's name; with fewer, what they agreed to
+    may count no more.
+    """
+    for person in dict.fromkeys((*new.keys, *old.keys)):
+        was, now = old.keys.get(person), new.keys.get(person)
+        if was is None:
+            text = f"`{person}` must sign what they agree to"
+            yield Declared(Verdict.TIGHTER, "key", text)
+        elif now is None:
+            text = f"`{person}` need not sign any more"
+            yield Declared(Verdict.LOOSER, "key", text)
+        else:
+            come = [f"{one[:12]}…" for one in now if one not in was]
+            gone = [f"{one[:12]}…" for one in was if one not in now]
+            if come:
+                text = f"`{person}` may also sign with {listed(come)}"
+                yield Declared(Verdict.LOOSER, "key", text)
+            if gone:
+                text = f"`{person}` may not sign with {listed(gone)}"
+                yield Declared(Verdict.TIGHTER, "key", text)
+
+
+def _activation(old: Policy, new: Policy) -> Iterator[Declared]:
+    """Yield what changes about who must agree to the next policy."""
+    was, now = old.activation, new.activation
+    vocabulary = joined_vocabulary(old.vocabulary, new.vocabulary)
+    if now is not None and (was is None or not _no_looser(was, now, vocabulary)):
+        text = f"needed for the next policy: {_people_words(now)}"
+        yield Declared(Verdict.TIGHTER, "activation", text)
+    if was is not None and (now is None or not _no_looser(now, was, vocabulary)):
+        text = f"no longer needed for the next policy: {_people_words(was)}"
+        yield Declared(Verdict.LOOSER, "activation", text)
+
+
+def _approvals(old: Policy, new: Policy) -> Iterator[Declared]:
+    """Yield approvals that are new, and old ones that no new one includes."""
+    vocabulary = joined_vocabulary(old.vocabulary, new.vocabulary)
+
+    def included(one: Approval, others: Iterable[Approval]) -> bool:
+        return any(_no_looser(other, one, vocabulary) for other in others)
+
+    for approval in new.approvals:
+        if not included(approval, old.approvals):
+            text = f"needed now: {_approval_words(approval)}"
+            yield Declared(Verdict.TIGHTER, "approval", text)
+    for approval in old.approvals:
+        if not included(approval, new.approvals):
+            text = f"no longer needed: {_approval_words(approval)}"
+            yield Declared(Verdict.LOOSER, "approval", text)
+
+
+def _no_looser(one: Approval, other: Approval, vocabulary: Vocabulary) -> bool:
+    """Return whether who satisfies `one` satisfies `other`, wherever it is needed."""
+    return (
+        one.need >= other.need
+        and set(one.roles) <= set(other.roles)
+        and one.requester_may_approve <= other.requester_may_approve
+        and implies(other.when, one.when, vocabulary)
+    )
+
+
+def _approval_words(approval: Approval) -> str:
+    return f"{_people_words(approval)}, when {words(approval.when)}"
+
+
+def _people_words(approval: Approval) -> str:
+    own = "" if approval.requester_may_approve else ", not the requester"
+    return f"{approval.need} of {' or '.join(approval.roles)}{own}"
+
+
+def _invariants(old: Policy, new: Policy) -> Iterator[Declared]:
+    before, after = old.disclosed_invariants, new.disclosed_invariants
+    for invariant in after:
+        if invariant not in before:
+            text = f"`{invariant}` is published exactly"
+            yield Declared(Verdict.LOOSER, "invariant", text)
+    for invariant in before:
+        if invariant not in after:
+            text = f"`{invariant}` is no longer listed"
+            yield Declared(Verdict.SAME, "invariant", text)
+
+
+_SUBJECT = "rotation"
+
+
+def turn_differences(old: Policy, new: Policy) -> Iterator[Declared]:
+    """Yield what changed about what part of its budget a user group may have used.
+
+    And about who may open rounds: with each, more of it is unlocked. More at one age
+    and less at another is told as two changes, so that what is looser is never behind
+    what is tighter; so it is with roles.
+
+    Args:
+        old: The policy that holds.
+        new: The policy that is to hold.
+    """
+    was, now = old.rotation, new.rotation
+    if was is None and now is not None:
+        text = f"is new: {_words(now)}"
+        yield Declared(Verdict.TIGHTER, _SUBJECT, text)
+    elif was is not None and now is None:
+        text = "is removed: everything is unlocked at once"
+        yield Declared(Verdict.LOOSER, _SUBJECT, text)
+    elif was is not None and now is not None:
+        yield from _steps(was, now)
+        if was.retired is not now.retired:
+            looser = now.retired is Retired.FIRST_COME
+            yield Declared(
+                Verdict.LOOSER if looser else Verdict.TIGHTER,
+                _SUBJECT,
+                f"retired groups: {was.retired.value} -> {now.retired.value}",
+            )
+        yield from _openers(was.opened_by, now.opened_by)
+
+
+def _openers(
+    was: tuple[str, ...] | None, now: tuple[str, ...] | None
+) -> Iterator[Declared]:
+    """Yield who may open rounds now and could not, and the other way round."""
+    if was is None and now is not None:
+        text = f"rounds are opened by {' or '.join(now)} only, before by anybody"
+        yield Declared(Verdict.TIGHTER, _SUBJECT, text)
+    elif was is not None and now is None:
+        text = f"rounds are opened by anybody, before by {' or '.join(was)} only"
+        yield Declared(Verdict.LOOSER, _SUBJECT, text)
+    elif was is not None and now is not None:
+        come = [one for one in now if one not in was]
+        gone = [one for one in was if one not in now]
+        if come:
+            text = f"who may open rounds: adds {listed(come)}"
+            yield Declared(Verdict.LOOSER, _SUBJECT, text)
+        if gone:
+            text = f"who may open rounds: drops {listed(gone)}"
+            yield Declared(Verdict.TIGHTER, _SUBJECT, text)
+
+
+def _steps(old: RotationRule, new: RotationRule) -> Iterator[Declared]:
+    """Yield at which ages more is unlocked than before, and at which ages less."""
+    was, now = old.schedule, new.schedule
+    if was == now:
+        return
+    step = ", ".join(
+        f"{name} {before} -> {after}"
+        for name, before, after in (
+            ("active", str(was.rounds), str(now.rounds)),
+            ("slack", number_spelled(was.slack), number_spelled(now.slack)),
+        )
+        if before != after
+    )
+    # Older groups are retired under both, which is told apart.
+    ages = range(1, max(was.rounds, now.rounds) + 1)
+    more = [age for age in ages if _unlocked(new, age) > _unlocked(old, age)]
+    less = [age for age in ages if _unlocked(new, age) < _unlocked(old, age)]
+    if more:
+        text = f"{step}: more is unlocked at {_ages(more)}"
+        yield Declared(Verdict.LOOSER, _SUBJECT, text)
+    if less:
+        text = f"{step}: less is unlocked at {_ages(less)}"
+        yield Declared(Verdict.TIGHTER, _SUBJECT, text)
+    if not more and not less:
+        text = f"{step}: as much is unlocked at every age"
+        yield Declared(Verdict.SAME, _SUBJECT, text)
+
+
+def _unlocked(rotation: RotationRule, age: int) -> Fraction:
+    """Return what a group of an age may have used: who had all turns has retired."""
+    if age > rotation.schedule.rounds:
+        return Fraction(rotation.retired is Retired.FIRST_COME)
+    return rotation.schedule.share(age)
+
+
+def _ages(ages: list[int]) -> str:
+    spans = [
+        str(low) if low == high else f"{low} to {high}"
+        for low, high in merged([(age, age) for age in ages])
+    ]
+    return f"age{'' if len(ages) == 1 else 's'} {', '.join(spans)}"
+
+
+def _words(rotation: RotationRule) -> str:
+    schedule, openers = rotation.schedule, rotation.opened_by
+    by = "" if openers is None else f", rounds opened by {' or '.join(openers)}"
+    return (
+        f"active {schedule.rounds}, slack {number_spelled(schedule.slack)},"
+        f" retired {rotation.retired.value}{by}"
+    )
+
 
 __all__ = ["Declared", "declared_differences"]
 

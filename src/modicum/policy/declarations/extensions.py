@@ -17,7 +17,7 @@ from modicum.core.reader import (
 )
 from modicum.policy.budget_maps import parse_map
 from modicum.policy.cel.compiler import parse_predicate
-from modicum.policy.declarations.budgets import Budgets
+from modicum.policy.declarations.base_policies import Budgets
 from modicum.policy.model import Extension, Setting
 from modicum.policy.predicates import Constant, Predicate, looks_only_at_labels
 from modicum.release import Vocabulary

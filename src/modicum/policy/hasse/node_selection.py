@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable
 from modicum.core.errors import Code
 from modicum.core.reader import fail, nearest
 from modicum.policy.compiler import CompiledPolicy
-from modicum.policy.hasse.diagram import rules_of
-from modicum.policy.hasse.order import RuleOrder
+from modicum.policy.hasse.diagram import RuleOrder, rules_of
 from modicum.policy.pruning.logic import Logic
 from modicum.policy.rule_lookup import find_rules
 from modicum.policy.rules import Stage

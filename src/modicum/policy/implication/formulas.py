@@ -6,10 +6,25 @@ that what is left of a variable, and what a literal asks for, meet in one operat
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from modicum.core.record import dataclass
+from modicum.policy.predicates import (
+    All,
+    Any,
+    BoundAtMost,
+    Constant,
+    LabelIn,
+    Not,
+    Predicate,
+    ReadsAny,
+    ReadsAtLeast,
+    Scope,
+    TextIn,
+    TextPasses,
+    words,
+)
 
 #: By variable, which of its values are still possible.
 Domains: TypeAlias = Mapping[Hashable, int]
@@ -83,3 +98,188 @@ def _put_together(
     literals = [Literal(variable, mask) for variable, mask in masks.items()]
     whole = (*literals, *found)
     return whole[0] if len(whole) == 1 else kind(whole)
+
+
+_TRUE = Constant(value=True)
+_FALSE = Constant(value=False)
+
+
+def negation(part: Predicate) -> Predicate:
+    """Return a predicate that holds where `part` does not."""
+    match part:
+        case Constant(value=value):
+            return Constant(value=not value)
+        case Not(part=inner):
+            return inner
+        case _:
+            return Not(part)
+
+
+def all_of(parts: Iterable[Predicate]) -> Predicate:
+    """Return a predicate that holds where every part does.
+
+    Parts of parts are taken in, constants vanish, atoms about the same thing become
+    one, and what is said twice is said once; otherwise the order is kept.
+    """
+    return _joined(parts, either=False)
+
+
+def any_of(parts: Iterable[Predicate]) -> Predicate:
+    """Return a predicate that holds where some part does, as tidy as `all_of`."""
+    return _joined(parts, either=True)
+
+
+def simplified(predicate: Predicate) -> Predicate:
+    """Return the predicate flattened, without constants and doubles, and sorted.
+
+    Args:
+        predicate: Any predicate.
+
+    Returns:
+        A predicate that holds of the same mechanisms. Predicates that differ in the
+        order of their parts become equal; other equal meanings need not.
+    """
+    match predicate:
+        case Not(part=part):
+            return negation(simplified(part))
+        case All(parts=parts):
+            return _sorted(all_of(simplified(part) for part in parts))
+        case Any(parts=parts):
+            return _sorted(any_of(simplified(part) for part in parts))
+        case atom:
+            return any_of([atom])
+
+
+def substituted(
+    predicate: Predicate,
+    label: str,
+    value: str,
+    scopes: frozenset[Scope] = frozenset(Scope),
+) -> Predicate:
+    """Return what is left of a predicate once a label is known.
+
+    Args:
+        predicate: Any predicate.
+        label: The label.
+        value: The value that it is given.
+        scopes: Where it is given: on the mechanism, on the release, or on both.
+
+    Returns:
+        A simplified predicate that does not look at the label there.
+    """
+
+    def known(part: Predicate) -> Predicate:
+        match part:
+            case Not(part=inner):
+                return Not(known(inner))
+            case All(parts=parts):
+                return All(tuple(map(known, parts)))
+            case Any(parts=parts):
+                return Any(tuple(map(known, parts)))
+            case LabelIn(scope=scope, label=name, values=values) if (
+                name == label and scope in scopes
+            ):
+                return Constant(value=value in values)
+            case atom:
+                return atom
+
+    return simplified(known(predicate))
+
+
+def _sorted(predicate: Predicate) -> Predicate:
+    match predicate:
+        case All(parts=parts):
+            return All(tuple(sorted(parts, key=words)))
+        case Any(parts=parts):
+            return Any(tuple(sorted(parts, key=words)))
+        case _:
+            return predicate
+
+
+def _joined(parts: Iterable[Predicate], *, either: bool) -> Predicate:
+    kind = Any if either else All
+    by_subject: dict[Hashable, list[Predicate]] = {}
+    for part in _flat(parts, kind):
+        by_subject.setdefault(_subject(part, either=either), []).append(part)
+    found = dict.fromkeys(_one(group, either=either) for group in by_subject.values())
+    decided = Constant(value=either)  # One such part settles the whole.
+    found.pop(Constant(value=not either), None)
+    if decided in found or any(negation(part) in found for part in found):
+        return decided
+    if len(found) == 1:
+        return next(iter(found))
+    return kind(tuple(found)) if found else Constant(value=not either)
+
+
+def _flat(parts: Iterable[Predicate], kind: type[All | Any]) -> Iterable[Predicate]:
+    for part in parts:
+        if isinstance(part, kind):
+            yield from _flat(part.parts, kind)
+        else:
+            yield part
+
+
+def _subject(part: Predicate, *, either: bool) -> Hashable:
+    """Return what parts must have in common for `_one` to join them."""
+    match part:
+        case LabelIn(scope=scope, label=name) | TextIn(scope=scope, field=name):
+            return type(part), scope, name
+        case ReadsAny() if either:
+            return ReadsAny
+        case ReadsAtLeast():
+            return ReadsAtLeast
+        case BoundAtMost(unit=unit, limit=int()):
+            return BoundAtMost, unit
+        case Not(part=inner):
+            return Not, _subject(inner, either=not either)
+        case _:
+            return part
+
+
+def _one(parts: Sequence[Predicate], *, either: bool) -> Predicate:
+    """Return one predicate for all those of one subject."""
+    first = parts[0]
+    match first:
+        case LabelIn(scope=scope, label=name):
+            values = [part.values for part in parts if isinstance(part, LabelIn)]
+            return _unless_settled(LabelIn(scope, name, _merged(values, either=either)))
+        case TextIn(scope=scope, field=name):
+            values = [part.values for part in parts if isinstance(part, TextIn)]
+            return _unless_settled(TextIn(scope, name, _merged(values, either=either)))
+        case ReadsAny():
+            reads = [part.attributes for part in parts if isinstance(part, ReadsAny)]
+            return _unless_settled(ReadsAny(frozenset().union(*reads)))
+        case ReadsAtLeast():
+            counts = [part.count for part in parts if isinstance(part, ReadsAtLeast)]
+            return _unless_settled(ReadsAtLeast((min if either else max)(counts)))
+        case BoundAtMost(unit=unit, limit=int()):
+            limits = [
+                part.limit or 0 for part in parts if isinstance(part, BoundAtMost)
+            ]
+            return _unless_settled(BoundAtMost(unit, (max if either else min)(limits)))
+        case Not():
+            inner = [part.part for part in parts if isinstance(part, Not)]
+            return negation(_one(inner, either=not either))
+        case _:
+            return _unless_settled(first)
+
+
+def _merged(values: Sequence[frozenset[str]], *, either: bool) -> frozenset[str]:
+    return values[0].union(*values) if either else values[0].intersection(*values)
+
+
+def _unless_settled(atom: Predicate) -> Predicate:
+    """Return the atom, or the constant that it is for want of a value."""
+    match atom:
+        case (
+            LabelIn(values=values) | TextIn(values=values) | ReadsAny(attributes=values)
+        ) if not values:
+            return _FALSE
+        case ReadsAtLeast(count=count) if count <= 0:
+            return _TRUE
+        case TextPasses(part=""):
+            return _TRUE  # The empty text is in every text.
+        case BoundAtMost(limit=int() as limit) if limit < 1:
+            return _FALSE
+        case _:
+            return atom

@@ -21,8 +21,9 @@ from modicum.policy.implication.formulas import (
     Literal,
     both_of,
     either_of,
+    simplified,
+    substituted,
 )
-from modicum.policy.implication.normal_form import simplified, substituted
 from modicum.policy.implication.worlds import Worlds
 from modicum.policy.predicates import (
     Atom,

@@ -10,11 +10,12 @@ from modicum.accounting.filters.unlock_schedule import ROUNDS_MAX
 from modicum.policy.declarations.population import DETAIL_MAX, DOMAIN_MAX
 from modicum.policy.declarations.roles import APPROVERS_MAX
 from modicum.policy.declarations.units import GROUP_MAX, UNITS_MAX
-from modicum.policy.json_schema.limits import LEVELS, definitions
 from modicum.policy.json_schema.parts import (
     DIALECT,
+    LEVELS,
     Schema,
     closed,
+    definitions,
     identifiers,
     limit_delta,
     line,

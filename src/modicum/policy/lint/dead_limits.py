@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import combinations, permutations
 
-from modicum.accounting import Budget
-from modicum.accounting.budgets import budget_text
+from modicum.accounting import Budget, Unlimited
+from modicum.accounting.budgets import budget_text, measure, parameter
 from modicum.core.errors import Code, Problem
 from modicum.policy.budget_maps import apply_map
 from modicum.policy.implication.search import implies
-from modicum.policy.lint.tightness import no_looser
 from modicum.policy.model import CategoryPolicy, Level, Policy
 from modicum.policy.rules import RuleSet
+
+
+@lru_cache(maxsize=65536)
+def no_looser(first: Budget, second: Budget) -> bool:
+    """Return whether a budget is at least as tight as another of its measure.
+
+    Args:
+        first: A budget.
+        second: A budget.
+
+    Returns:
+        True only if it is so under every filter; between measures always False.
+    """
+    if isinstance(second, Unlimited) or first == second:
+        return True
+    mine, other = parameter(first), parameter(second)
+    if measure(first) != measure(second) or mine is None or other is None:
+        return False
+    no_larger: bool = getattr(first, "delta", 0) <= getattr(second, "delta", 0)
+    return mine <= other and no_larger
+
 
 _REMEDY = "what is about more usually has the larger budget"
 

@@ -1,4 +1,4 @@
-"""What a rotation says and does not do, and who opens its rounds."""
+"""Declarations that change nothing, and approvals by nobody."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from modicum.accounting import Unlimited
 from modicum.core.errors import Code, Problem
+from modicum.policy.declarations.roles import meant_by
 from modicum.policy.model import Policy
 from modicum.policy.rules import RuleSet
 from modicum.policy.user_groups import grouped_through
@@ -71,3 +72,63 @@ def open_turns(policy: Policy) -> Iterator[Problem]:
             notes=("without a round nothing is unlocked",),
             help="name them:  roles: {" + rotation.opened_by[0] + ": [PERSON]}",
         )
+
+
+def idle_divisions(policy: Policy) -> Iterator[Problem]:
+    """Yield what is said about the population and changes no decision.
+
+    Args:
+        policy: The policy.
+    """
+    population = policy.vocabulary.population
+    limited = {base.unit for base in (*policy.base_policies, *policy.per_release)}
+    for unit in population.time_detail:
+        if unit not in limited:
+            yield Problem(
+                Code.NEVER_TRUE,
+                f"`time_detail` of `{unit}` changes nothing: no policy limits `{unit}`",
+                help="leave it out, or add a policy for the unit",
+            )
+
+
+def nobody_to_ask(policy: Policy) -> Iterator[Problem]:
+    """Yield a warning if approvals are asked for and nobody has a role.
+
+    Args:
+        policy: The policy.
+    """
+    asked = (*policy.approvals, *filter(None, [policy.activation]))
+    if asked and policy.roles is None:
+        yield Problem(
+            Code.NEEDS_APPROVAL,
+            "people must agree, and nothing says who they are",
+            asked[0].mark,
+            notes=("what needs approval is never reserved or activated",),
+            help="name them:  roles: {" + asked[0].roles[0] + ": [PERSON]}",
+        )
+
+
+def written_twice(policy: Policy) -> Iterator[Problem]:
+    """Yield a mistake for each person whom the roles name in two ways.
+
+    One person would agree twice. A log may hold such a policy, of an earlier version;
+    this is asked of policies that are to be activated, not of those.
+
+    Args:
+        policy: The policy.
+    """
+    first: dict[str, tuple[str, str]] = {}
+    for role, people in (policy.roles or {}).items():
+        for person in people:
+            known, known_role = first.setdefault(meant_by(person), (person, role))
+            if known != person:
+                yield Problem(
+                    Code.DUPLICATE_NAME,
+                    f"`{known}` and `{person}` are one person",
+                    policy.roles_mark,
+                    notes=(
+                        f"`{known}` is in role `{known_role}`, `{person}` in `{role}`;"
+                        " capitals do not tell people apart",
+                    ),
+                    help="write the name in one way",
+                )

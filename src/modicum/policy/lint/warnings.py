@@ -2,23 +2,192 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from modicum.accounting import Unlimited
+from modicum.core.diagnostics import shortened
 from modicum.core.errors import Code, Mark, Problem
-from modicum.core.text import shortened
 from modicum.policy.budget_maps import Same
-from modicum.policy.implication.search import satisfiable
-from modicum.policy.lint.coverage import (
-    needless_guards,
-    uncovered_levels,
-    without_limit,
+from modicum.policy.implication.search import (
+    UndecidedError,
+    counterexample,
+    implies,
+    satisfiable,
+    simplified,
 )
 from modicum.policy.lint.dead_limits import loose_levels, loose_settings
-from modicum.policy.lint.divisions import idle_divisions, nobody_to_ask
-from modicum.policy.lint.idle_declarations import idle_turns, open_turns
-from modicum.policy.model import CategoryPolicy, CustomPolicy, Extension, Policy
-from modicum.policy.predicates import All, labels_of
+from modicum.policy.lint.idle_declarations import (
+    idle_divisions,
+    idle_turns,
+    nobody_to_ask,
+    open_turns,
+)
+from modicum.policy.model import (
+    AttributePolicy,
+    CategoryPolicy,
+    CustomPolicy,
+    Extension,
+    Policy,
+)
+from modicum.policy.predicates import All, Any, Constant, Predicate, labels_of
 from modicum.policy.rules import RuleSet
+
+#: Of an example, so many facts are shown.
+FACTS_SHOWN = 4
+
+
+def without_limit(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
+    """Yield what nothing limits over history.
+
+    A unit that another one covers is limited with it; for each of the others, every
+    mechanism that the guards let pass must fall under a rule with a limit.
+
+    Args:
+        policy: The policy.
+        rules: Its rules over history.
+    """
+    yield from _ruleless(policy)
+    if not rules:
+        yield from _nothing_adds_up(policy)
+        return
+    vocabulary = policy.vocabulary
+    for unit in vocabulary.units:
+        if vocabulary.covers.get(unit, frozenset({unit})) == {unit}:
+            yield from _uncovered(policy, rules, unit)
+
+
+def _nothing_adds_up(policy: Policy) -> Iterator[Problem]:
+    """Yield that history has no limit, unless people are asked about every release."""
+    asked = Any(tuple(approval.when for approval in policy.approvals))
+    if implies(All(()), asked, policy.vocabulary):
+        return
+    first = next(iter(policy.per_release), None)
+    yield Problem(
+        Code.NO_CATCH_ALL,
+        "nothing limits what all releases together lose",
+        None if first is None else first.mark,
+        notes=("a rule of `per_release` looks at one release at a time",),
+        help='add to `policies`, or to `approvals`, one with  when: "true"',
+    )
+
+
+def _ruleless(policy: Policy) -> Iterator[Problem]:
+    """Yield policies about each of something that there is nothing of."""
+    for base in (*policy.base_policies, *policy.per_release):
+        match base:
+            case CategoryPolicy() if not policy.categories:
+                of_what = "categories"
+            case AttributePolicy() if not policy.attributes:
+                of_what = "attributes"
+            case _:
+                continue
+        yield Problem(
+            Code.NO_CATCH_ALL,
+            f"policy `{base.name}` has no rules: the schema has no {of_what}",
+            base.mark,
+            help=f"declare {of_what} in the schema, or remove the policy",
+        )
+
+
+def _uncovered(policy: Policy, rules: RuleSet, unit: str) -> Iterator[Problem]:
+    limited = _limited(rules, unit)
+    passing = All(tuple(guard.unless for guard in policy.guards))
+    example: Mapping[str, str] | None
+    try:
+        example = counterexample(passing, limited, policy.vocabulary)
+    except UndecidedError:
+        example = {}  # What is not proven is not relied on.
+    if example is None:
+        return
+    facts = [f"{path} = {value}" for path, value in example.items()][:FACTS_SHOWN]
+    some = limited != Constant(value=False)
+    yield Problem(
+        Code.NO_CATCH_ALL,
+        f"for unit `{unit}`, no limit is about every mechanism"
+        if some
+        else f"for unit `{unit}`, there is no limit at all",
+        _place_of_rules(policy, unit),
+        notes=(f"nothing limits a mechanism with {', '.join(facts)}",) if facts else (),
+        help=f'add to `policies` one with  when: "true", unit: {unit}',
+    )
+
+
+def _limited(rules: RuleSet, unit: str) -> Predicate:
+    """Return a predicate that holds of every mechanism under a limit for the unit."""
+    by_contexts: dict[tuple[int, ...], list[Predicate]] = {}
+    for number, base in enumerate(rules.bases):
+        if base.unit == unit:
+            key = tuple(
+                context
+                for context, budget in enumerate(rules.row(number))
+                if not isinstance(budget, Unlimited)
+            )
+            by_contexts.setdefault(key, []).append(base.predicate)
+    return simplified(
+        Any(
+            tuple(
+                All((Any(tuple(bases)), _any_context(rules, contexts)))
+                for contexts, bases in by_contexts.items()
+            )
+        )
+    )
+
+
+def _any_context(rules: RuleSet, contexts: tuple[int, ...]) -> Predicate:
+    if len(contexts) == len(rules.contexts):
+        return All(())  # Every extension has a setting for every mechanism.
+    return Any(tuple(All(rules.contexts[one].predicates) for one in contexts))
+
+
+def _place_of_rules(policy: Policy, unit: str) -> Mark | None:
+    """Return where the first policy for a unit stands, or the first of all."""
+    own = [base.mark for base in policy.base_policies if base.unit == unit]
+    return (own or [base.mark for base in policy.base_policies])[0]
+
+
+def uncovered_levels(policy: Policy) -> Iterator[Problem]:
+    """Yield levels that a category policy lacks though attributes belong so closely.
+
+    Args:
+        policy: The policy.
+    """
+    for base in (*policy.base_policies, *policy.per_release):
+        if not isinstance(base, CategoryPolicy):
+            continue
+        covered = {level for rule in base.levels for level in rule.includes()}
+        escaping: dict[str, list[str]] = {}
+        for attribute in policy.attributes.values():
+            for category, level in (attribute.memberships or {}).items():
+                if level not in covered:
+                    who = f"`{attribute.name}` in `{category}`"
+                    escaping.setdefault(level.value, []).append(who)
+        for missing, them in escaping.items():
+            more = f" and {len(them) - 1} more" if len(them) > 1 else ""
+            yield Problem(
+                Code.NO_CATCH_ALL,
+                f"policy `{base.name}` has no {missing} rule:"
+                f" {them[0]}{more} {'escape' if more else 'escapes'} it",
+                base.mark,
+                help=f"add  levels: {{{missing}: …}}",
+            )
+
+
+def needless_guards(policy: Policy) -> Iterator[Problem]:
+    """Yield guards that no mechanism can fail.
+
+    Args:
+        policy: The policy.
+    """
+    for guard in policy.guards:
+        if implies(All(()), guard.unless, policy.vocabulary):
+            yield Problem(
+                Code.NEVER_TRUE,
+                f"the guard `{guard.name}` refuses nothing: its `unless` is always"
+                " true",
+                guard.mark,
+                help="mend the predicate, or remove the guard",
+            )
+
 
 #: Combinations of settings beyond this are not told to the author one by one.
 SHOWN_MAX = 3

@@ -5,6 +5,17 @@ independent: a context can be true exactly if its settings in each *group* of
 connected extensions can be, and it implies another one exactly if it does so in each
 group. So the order of thousands of contexts is a product of small ones, and the
 least of all that a context implies is found group by group.
+
+A *node* is a predicate together with a context. Where the predicate looks at nothing
+that any context looks at, it is *plain*, and its nodes decompose: for B and B' plain
+and contexts e and e', all of them satisfiable,
+
+    B and e imply B' and e'   exactly if   B implies B' and e implies e'.
+
+(B and B' look at other things than e and e'. So any way to make B true goes together
+with any way to make e true, and if both together imply B', then B alone does; the
+same for e'.) All other nodes are *tied*: each is compared as a whole. What no
+mechanism can match has no node.
 """
 
 from __future__ import annotations
@@ -16,7 +27,7 @@ from math import prod
 
 import numpy as np
 
-from modicum.policy.pruning.lists import Flags, Integers
+from modicum.policy.pruning.chains import Flags, Integers, Lists
 from modicum.policy.pruning.logic import Logic, Parts
 
 #: In a group with more combinations of settings than this, extensions are treated as
@@ -161,3 +172,57 @@ class Contexts:
         for axis in group.axes:
             shape[axis] = self._shape[axis]
         return values.reshape(shape)
+
+
+#: In place of the node of a rule that no mechanism can match.
+NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """The nodes of a rule set and their order.
+
+    Attributes:
+        node: For each base rule and context its node, or `NOWHERE`.
+        size: How many nodes there are.
+        plain: How many plain predicates there are. Node `e * plain + p` is plain
+            predicate `p` in context `e`; tied nodes come after these.
+        contexts: The contexts and their order.
+        wider: For each plain predicate those it implies, itself too.
+        ties: For each node those it implies, where it or they are tied; for a tied
+            node, itself too.
+    """
+
+    node: Integers
+    size: int
+    plain: int
+    contexts: Contexts
+    wider: Lists
+    ties: Lists
+
+    def least(self, keys: Integers) -> Integers:
+        """Return for each node the least key of all nodes that it implies.
+
+        Args:
+            keys: A row for each unit, a column for each node.
+        """
+        best = keys.copy()
+        if self.plain:
+            count = len(self.contexts)
+            rows = keys[:, : count * self.plain].reshape(-1, count, self.plain)
+            by_context = self.contexts.least(rows.swapaxes(0, 1)).swapaxes(0, 1)
+            found = self.wider.least(by_context.reshape(-1, self.plain))
+            best[:, : count * self.plain] = found.reshape(len(keys), -1)
+        tied = self.ties.targets
+        best[:, tied] = np.minimum(best[:, tied], self.ties.least(keys))
+        return best
+
+    def breadth(self) -> Integers:
+        """Return for each node how many nodes it implies: the fewer, the wider."""
+        contexts = self.contexts.breadth()
+        found = np.zeros(self.size, dtype=np.int64)
+        found[: self.plain * contexts.size] = np.outer(
+            contexts, self.wider.lengths
+        ).ravel()
+        found[self.ties.targets] += self.ties.lengths
+        return found

@@ -5,7 +5,7 @@ lists of what may stand where. As a parser may drop what it understands, every t
 must be accounted for as well: one that nothing was made of is refused.
 """
 
-from modicum.query.parser.comments import line_comments
+from modicum.query.parser.lexer import line_comments
 from modicum.query.parser.query import parse_query
 from modicum.query.parser.syntax_tree import TEXT_MAX
 

@@ -1,19 +1,60 @@
-"""Cutting a text into tokens, without a word about it in any log."""
+"""From the text of a query to tokens, without a word about it in any log."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from modicum.core.errors import Code
+from modicum.core.errors import Code, Mark
 from modicum.core.extras import needing_extras
-from modicum.query.parser.lines import Lines
 from modicum.query.refusals import Reason, refused
 
 if TYPE_CHECKING:
     from sqlglot import Token
+
+#: Tokens that are values of the data, perhaps; no message repeats them.
+VALUES: Final = frozenset(
+    [
+        "STRING",
+        "NUMBER",
+        "BIT_STRING",
+        "HEX_STRING",
+        "BYTE_STRING",
+        "NATIONAL_STRING",
+        "RAW_STRING",
+        "HEREDOC_STRING",
+        "UNICODE_STRING",
+    ]
+)
+
+
+class Lines:
+    """The lines of a text."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self._text = text
+        self._source = source
+        self._lines = text.split("\n")
+        ends = accumulate(len(line) + 1 for line in self._lines)
+        self._starts = [0, *ends]
+
+    def mark(self, start: int, end: int) -> Mark:
+        """Return the place from one character to before another, on its first line."""
+        line = bisect_right(self._starts, start)
+        begin = self._starts[line - 1]
+        written = self._lines[line - 1].rstrip("\r")
+        length = max(1, min(end - start, len(written) - (start - begin)))
+        return Mark(self._source, line, start - begin + 1, length, written)
+
+    def text_of(self, token: Token) -> str:
+        """Return a token as it is written, on one line; nothing for a value."""
+        if token.token_type.name in VALUES:
+            return ""
+        return " ".join(self._text[token.start : token.end + 1].split())
 
 
 def cut(text: str, lines: Lines) -> Sequence[Token]:
@@ -84,3 +125,47 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         _reading.reset(token)
+
+
+def line_comments(text: str, source: str) -> Iterator[tuple[int, int]]:
+    """Yield where each comment begins that `--` begins, and where its line ends.
+
+    Args:
+        text: The text.
+        source: What it is called in messages.
+
+    Raises:
+        InputError: If a quote or a comment is not closed.
+    """
+    place = 0
+    for token in cut(text, Lines(text, source)):
+        yield from _between(text, place, token.start)
+        place = token.end + 1
+    yield from _between(text, place, len(text))
+
+
+def _between(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the comments between two tokens, where nothing but comments stands."""
+    place = begin
+    while place < end:
+        if text.startswith("--", place):
+            behind = text.find("\n", place, end)
+            behind = end if behind < 0 else behind
+            yield place, behind
+            place = behind
+        elif text.startswith("/*", place):
+            place = _behind_block(text, place, end)
+        else:
+            place += 1
+
+
+def _behind_block(text: str, begin: int, end: int) -> int:
+    """Return where a comment in `/* */` ends, which may hold others."""
+    depth, place = 0, begin
+    while place < end:
+        pair = text[place : place + 2]
+        step = {"/*": 1, "*/": -1}.get(pair, 0)
+        depth, place = depth + step, place + (2 if step else 1)
+        if depth == 0:
+            break
+    return place

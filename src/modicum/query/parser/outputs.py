@@ -10,15 +10,55 @@ from modicum.core.errors import Code, Mark
 from modicum.core.reader import Problems
 from modicum.core.reader import name as house_name
 from modicum.query.model import Aggregate, ColumnRef, Grain, Key
-from modicum.query.parser.computed import COMPUTED
 from modicum.query.parser.functions import is_aggregate, read_aggregate, read_period
 from modicum.query.parser.scope import Found, Scope, spend_name
-from modicum.query.parser.sql_text import only
+from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.refusals import Reason, refused
 from modicum.query.tables import Tables
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+#: What somebody is told who computes with aggregates.
+COMPUTED: Final = Reason(
+    "each aggregate gets noise of its own",
+    "ask for the aggregates by themselves, and compute with the answers: that costs"
+    " nothing more",
+)
+_AVERAGE: Final = Reason("a sum by a count is an average", "write AVG(column)")
+_SIGNS: Final = frozenset({"+", "-", "*", "/", "//", "%", "^", "**"})
+_AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MEDIAN", "QUANTILE", "STDDEV"})
+
+
+def of_aggregates(sql: SqlText, place: int) -> Reason | None:
+    """Return what is told of a sign of arithmetic beside aggregates.
+
+    Args:
+        sql: The text.
+        place: The number of a token.
+
+    Returns:
+        The remedy; None if it is no such sign, or stands beside no aggregate.
+    """
+    if sql.word(place) not in _SIGNS:
+        return None
+    before, behind = _called_before(sql, place), sql.word(place + 1)
+    if before == "SUM" and sql.word(place) == "/" and behind == "COUNT":
+        return _AVERAGE
+    called = sql.word(place + 2) == "("
+    beside = before in _AGGREGATES or (called and behind in _AGGREGATES)
+    return COMPUTED if beside else None
+
+
+def _called_before(sql: SqlText, place: int) -> str:
+    """Return the function whose closing bracket stands before a token."""
+    depth = 0
+    for one in range(place - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(sql.word(one), 0)
+        if depth <= 0:
+            return sql.word(one - 1) if sql.word(one) == "(" else ""
+    return ""
+
 
 #: An answer has no more columns than this.
 _OUTPUTS_MAX: Final = 100

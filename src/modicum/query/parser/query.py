@@ -2,17 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from modicum.core.errors import Code, InputError
 from modicum.core.reader import Problems
-from modicum.query.model import Query
+from modicum.query.model import Aggregate, ColumnRef, Grain, Key, Query
 from modicum.query.parser.conditions import read_condition
-from modicum.query.parser.grouping import match_groups
 from modicum.query.parser.joins import read_tables_of
-from modicum.query.parser.outputs import read_outputs
+from modicum.query.parser.outputs import Outputs, read_key, read_outputs
+from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import only
 from modicum.query.parser.syntax_tree import read_tree
+from modicum.query.refusals import Reason, refused
 from modicum.query.tables import Tables
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+def match_groups(
+    group: exp.Expr | None,
+    selected: Sequence[exp.Expr],
+    outputs: Outputs,
+    scope: Scope,
+) -> None:
+    """Refuse a GROUP BY that does not name exactly the keys that are selected.
+
+    Args:
+        group: The clause; None if there is none.
+        selected: The expressions that are selected.
+        outputs: What they are.
+        scope: The tables that are read.
+
+    Raises:
+        InputError: If it names others, or fewer.
+    """
+    from sqlglot import exp
+
+    grouped: set[tuple[ColumnRef, Grain | None]] = set()
+    aliases = {
+        node.alias.lower(): output
+        for node, output in zip(selected, outputs.every, strict=True)
+        if type(node) is exp.Alias
+    }
+    if group is not None:
+        only(scope.sql, group, ("expressions",))
+        if not group.args.get("expressions"):
+            raise scope.sql.unread(group)
+        for node in group.args["expressions"]:
+            grouped.add(_grouped(node, aliases, outputs, scope))
+    selected_keys = {(key.column, key.grain): key for key in outputs.keys}
+    if len(selected_keys) < len(outputs.keys):
+        raise _key_problem(outputs.keys[-1], "is a key that is selected twice")
+    for column_and_grain, key in selected_keys.items():
+        if column_and_grain not in grouped:
+            raise _key_problem(
+                key, "is neither in an aggregate nor in GROUP BY", "add it to GROUP BY"
+            )
+
+
+def _key_problem(key: Key, wrong: str, remedy: str = "") -> InputError:
+    message = f"`{key.name}` {wrong}"
+    reason = Reason("", remedy)
+    return refused(Code.NOT_IN_SUBSET, message, key.mark, reason=reason)
+
+
+def _grouped(
+    node: exp.Expr,
+    aliases: dict[str, Key | Aggregate],
+    outputs: Outputs,
+    scope: Scope,
+) -> tuple[ColumnRef, Grain | None]:
+    """Return the key that one item of GROUP BY means: a position, a name, a column."""
+    from sqlglot import exp
+
+    output: Key | Aggregate | None = None
+    if type(node) is exp.Literal:
+        output = _at_position(node, outputs, scope)
+    elif type(node) is exp.Column and not node.args.get("table"):
+        output = aliases.get(node.name.lower())
+        if output is not None:
+            _refuse_ambiguous(node, output, scope)
+    if output is None:
+        found, grain = read_key(node, scope)
+        if not any(
+            (found.reference, grain) == (k.column, k.grain) for k in outputs.keys
+        ):
+            raise refused(
+                Code.NOT_IN_SUBSET,
+                f"`{found.column.name}` is a key of GROUP BY and not selected",
+                found.mark,
+                reason=Reason(
+                    "groups that nobody can tell apart mean nothing",
+                    "select it as well",
+                ),
+            )
+        return found.reference, grain
+    if isinstance(output, Aggregate):
+        reason = Reason("an aggregate is no key")
+        raise scope.sql.unread(node, reason)
+    return output.column, output.grain
+
+
+def _at_position(node: exp.Expr, outputs: Outputs, scope: Scope) -> Key | Aggregate:
+    text = node.name
+    known = len(outputs.every)
+    valid = not node.is_string and text.isascii() and text.isdigit() and len(text) < 4
+    if not valid or not 1 <= int(text) <= known:
+        reason = Reason("", f"a position is a whole number from 1 to {known}")
+        raise scope.sql.unread(node, reason)
+    scope.sql.spend_node(node, "NUMBER")
+    return outputs.every[int(text) - 1]
+
+
+def _refuse_ambiguous(node: exp.Expr, output: Key | Aggregate, scope: Scope) -> None:
+    """Refuse a name that is a column's too, as engines disagree which is meant."""
+    spend_name(scope.sql, node.this)
+    lower = node.name.lower()
+    columns = [
+        ColumnRef(named.table.name, name)
+        for named in scope.tables
+        for name in named.table.columns
+        if name.lower() == lower
+    ]
+    is_column = isinstance(output, Key) and output.grain is None
+    if columns and not (is_column and columns == [output.column]):
+        raise refused(
+            Code.UNKNOWN_NAME,
+            f"`{node.name[:60]}` is a column, and the name of something else that is"
+            " selected",
+            scope.sql.mark_of(node),
+            reason=Reason(
+                "engines disagree which is meant",
+                "group by its position, such as GROUP BY 1, or give it another name",
+            ),
+        )
+
 
 _CLAUSES = ("expressions", "from_", "joins", "where", "group")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from modicum.core.errors import InputError, Mark
-from modicum.query.parser.lines import VALUES, Lines
-from modicum.query.refusals import WORDS, Reason, not_read, of_function
+from modicum.core.errors import Code, InputError, Mark
+from modicum.query.parser.lexer import VALUES, Lines
+from modicum.query.refusals import WORDS, Reason, not_read, of_function, refused
 
 if TYPE_CHECKING:
     from sqlglot import Token, exp
@@ -275,3 +275,34 @@ def only(sql: SqlText, node: exp.Expr, known: Iterable[str]) -> None:
             raise sql.unread_at(place)
         part = value[0] if isinstance(value, list) else value
         raise sql.unread(part if _is_node(part) else node, WORDS.get(key.upper()))
+
+
+_OF_TEXTS: Final = frozenset("‘’‚‛´′「」")  # noqa: RUF001 - these are meant
+_OF_BOTH: Final = frozenset("“”„‟″«»")
+_OF_NAMES: Final = frozenset("`")
+
+
+def refuse_odd_quotes(sql: SqlText) -> None:
+    """Refuse quotes that a text editor or another database writes, outside of values.
+
+    Args:
+        sql: The text.
+
+    Raises:
+        InputError: If there is one; it is not said what stands in it.
+    """
+    for token in sql.tokens:
+        if token.token_type.name in (*VALUES, "IDENTIFIER"):
+            continue
+        if not _OF_TEXTS.isdisjoint(token.text) or not _OF_BOTH.isdisjoint(token.text):
+            remedy = "write ' around a text, and \" around a name"
+        elif not _OF_NAMES.isdisjoint(token.text):
+            remedy = "write \" around a name, and ' around a text"
+        else:
+            continue
+        raise refused(
+            Code.NOT_SQL,
+            "the text is no SQL: a quote is none of those that SQL knows",
+            sql.mark(token),
+            reason=Reason("", remedy),
+        )

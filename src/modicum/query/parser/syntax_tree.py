@@ -8,11 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code, InputError
-from modicum.query.parser.computed import of_aggregates
-from modicum.query.parser.lexer import cut, quiet
-from modicum.query.parser.lines import Lines
-from modicum.query.parser.quotes import refuse_odd_quotes
-from modicum.query.parser.sql_text import CLAUSES, SYNTAX, SqlText
+from modicum.query.parser.lexer import Lines, cut, quiet
+from modicum.query.parser.outputs import of_aggregates
+from modicum.query.parser.sql_text import CLAUSES, SYNTAX, SqlText, refuse_odd_quotes
 from modicum.query.refusals import INNER_QUERY, Reason, refused
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
+from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
 from sqlglot import exp
@@ -12,11 +13,10 @@ from modicum.core.record import dataclass
 from modicum.query.groups import grain_of
 from modicum.query.model import ColumnRef
 from modicum.query.sql import expressions as sql
-from modicum.query.sql.caps import cuts_of
+from modicum.query.sql.caps import Pieces, Step, cuts_of, first_rows, spare_name
 from modicum.query.sql.conditions import conditions, in_some_box, key_value
-from modicum.query.sql.cutting import Pieces, Step, first_rows, spare_name
 from modicum.query.sql.names import Names
-from modicum.query.statistics import ExactPlan, Secrets, Statistic
+from modicum.query.statistics import ExactPlan, KeyValue, Secrets, Statistic
 from modicum.query.tables import ColumnType, Table
 
 #: The engines' ways of writing SQL.
@@ -289,3 +289,46 @@ def _number(one: Statistic, value: exp.Column | None) -> exp.Expression:
     total = exp.Sum(this=exp.cast(less, sql.SUM_TYPE))
     none = exp.cast(sql.whole(0), sql.SUM_TYPE)
     return exp.Coalesce(this=total, expressions=[none])
+
+
+def read_answers(
+    statement: Statement,
+    rows: Iterable[Sequence[object]],
+    found: MutableMapping[str, dict[tuple[KeyValue, ...], int]],
+) -> None:
+    """Add what an engine answered to the statistics that were found.
+
+    Args:
+        statement: What was asked.
+        rows: What was answered.
+        found: By the name of a statistic, its numbers by group; those of groups that
+            have no rows are left out.
+    """
+    width = len(statement.keys)
+    for name in statement.statistics:
+        found[name] = {}
+    for row in rows:
+        if not row[width]:
+            continue  # Without keys, there is a row of no rows.
+        group = tuple(map(_key, row[:width], statement.keys))
+        for name, number in zip(statement.statistics, row[width + 1 :], strict=True):
+            found[name][group] = _whole(number)
+
+
+def _key(value: object, kind: ColumnType) -> KeyValue:
+    if value is None:
+        return None
+    if kind == "boolean":
+        return bool(value)
+    if kind == "integer":
+        return _whole(value)
+    check(isinstance(value, str), "keys are told as texts")
+    if kind == "timestamp":
+        return datetime.fromisoformat(str(value)).isoformat()
+    return str(value)
+
+
+def _whole(number: object) -> int:
+    whole = int(number)  # type: ignore[call-overload] # int, Decimal
+    check(whole == number, "engines answer whole numbers")
+    return int(whole)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from modicum.core.errors import Code, InputError, Problem, UsageError
 from modicum.core.extras import not_installed
-from modicum.system.new_files import write_whole
+from modicum.system.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,12 @@ from modicum.risk.measurement.influence import measure, measure_again
 from modicum.risk.measurement.public_choice import choose_publicly, unseen_risk
 from modicum.risk.measurement.study import Risk, count, rdr
 from modicum.risk.noise import GaussianNoise, LaplaceNoise
-from modicum.risk.selection.above_spent import PublishedOdometer, find_above_spent
-from modicum.risk.selection.from_pri import find_from_pri
 from modicum.risk.selection.priorities import Wish, by_priority
+from modicum.risk.selection.published import (
+    PublishedOdometer,
+    find_above_spent,
+    find_from_pri,
+)
 from modicum.risk.selection.thresholds import RatioAtLeast
 
 __all__ = [

@@ -13,11 +13,10 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.release import ReleaseDraft, Vocabulary, declared, pure_dp
 from modicum.release.units import Relation
 from modicum.risk.arguments import GivenError, Number, above_zero, argument, mistake
-from modicum.risk.choice import Choice
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Choice, Claim
 from modicum.risk.measurement.noise import must_be_drawable
 from modicum.risk.profile import RELATION
-from modicum.risk.selection.sentences import CHARGE_SELECTION
+from modicum.risk.selection.rows import CHARGE_SELECTION
 
 
 def selection_release(

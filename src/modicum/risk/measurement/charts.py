@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.risk.arguments import Number, proportion
-from modicum.risk.choice import Choice
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Choice, Claim
 from modicum.risk.indicator import Indicator
 from modicum.risk.question import Question
 from modicum.risk.selection.thresholds import Statistic

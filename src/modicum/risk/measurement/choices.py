@@ -14,8 +14,10 @@ from modicum.risk.choice import Choice
 from modicum.risk.indicator import Indicator
 from modicum.risk.question import Question
 from modicum.risk.selection.data_independent import data_independent
-from modicum.risk.selection.find_and_release_published import find_and_release_published
-from modicum.risk.selection.find_release import find_and_release
+from modicum.risk.selection.find_release import (
+    find_and_release,
+    find_and_release_published,
+)
 from modicum.risk.selection.private_selection import private_selection
 from modicum.risk.selection.published import find_from_rdr
 from modicum.risk.selection.sparse_vector import Draws, PrivateSearch

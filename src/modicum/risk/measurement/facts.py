@@ -6,27 +6,22 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from modicum.core.errors import InputError
+from modicum.core.diagnostics import nearest
+from modicum.core.errors import Code, InputError
 from modicum.engines.sql_engine import SqlEngine
-from modicum.risk.arguments import Number, above_zero, count
+from modicum.risk.arguments import Number, above_zero, argument, count, mistake
 from modicum.risk.influence.statement import PeopleGroup
 from modicum.risk.measurement.ranges import whole_range
-from modicum.risk.noise import (
-    NORMS,
-    GaussianNoise,
-    LaplaceNoise,
-    Noise,
-    NoiseGiven,
-)
+from modicum.risk.noise import NORMS, GaussianNoise, LaplaceNoise, Noise, NoiseGiven
 from modicum.risk.profile import Influence
 from modicum.risk.question import Question, read_condition
 from modicum.risk.sensitivity import (
     PublicBounds,
+    bounds_by_value,
     public_sensitivity,
     published_sensitivity,
     read_bounds,
 )
-from modicum.risk.value_bounds import bounds_by_value
 
 BoundsGiven: TypeAlias = (
     Mapping[str, tuple[Number, Number]] | tuple[Number, Number] | None
@@ -155,3 +150,47 @@ def noise_of(
         delta = above_zero("delta", given.delta, by="delta")
     noise = GaussianNoise(sensitivity, delta, dimensions, given.calibration)
     return noise, tuple(private)
+
+
+def attributes_read(question: Question, given: Sequence[str] | None) -> list[str]:
+    """Return the attributes that a query reads, by the policy's names.
+
+    Args:
+        question: The query.
+        given: Each as NAME, if its column has that name, or NAME=COLUMN. None if all
+            are called as their columns.
+
+    Returns:
+        Their names. The column that tells whose a row is need not be among them.
+
+    Raises:
+        GivenError: If a column is not there, or one that the query reads is left out:
+            its rules would not be charged.
+    """
+    if given is None:
+        return list(question.reads)
+    known = {one.lower() for one in question.columns}
+    covered: set[str] = set()
+    names: list[str] = []
+    for one in given:
+        name, equals, column = one.partition("=")
+        column = (column if equals else name).strip()
+        if column.lower() not in known:
+            raise mistake(
+                f"the data has no column `{column[:60]}`",
+                f"name columns of the data as {argument('attributes')}; where the"
+                " policy calls one otherwise, write NAME=COLUMN",
+                Code.UNKNOWN_ATTRIBUTE,
+                near=nearest(column, question.columns),
+            )
+        covered.add(column.lower())
+        names.append(name.strip())
+    left = [one for one in question.reads if one.lower() not in covered]
+    if left:
+        raise mistake(
+            f"the query reads `{left[0][:60]}`, which {argument('attributes')} leaves"
+            " out",
+            "name every column that it reads: what is left out escapes its rules",
+            Code.KEYS_CONFLICT,
+        )
+    return names

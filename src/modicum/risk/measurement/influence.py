@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from modicum.engines.sql_engine import SqlEngine
 from modicum.risk.influence import leave_one_out
-from modicum.risk.influence.clamping import asked_within
-from modicum.risk.influence.reading import read_influence
-from modicum.risk.influence.statement import PeopleGroup, statement
+from modicum.risk.influence.expressions import asked_within
+from modicum.risk.influence.statement import PeopleGroup, read_influence, statement
 from modicum.risk.measurement.ranges import exceeds_floats
 from modicum.risk.profile import Influence
 from modicum.risk.question import Question

@@ -14,11 +14,10 @@ from modicum.risk.candidates import PUBLISHED
 from modicum.risk.candidates import candidates as checked
 from modicum.risk.choice import Choice
 from modicum.risk.indicator import Form
-from modicum.risk.influence.clamping import clamped
+from modicum.risk.influence.expressions import clamped
 from modicum.risk.measurement.data import ControllerData
 from modicum.risk.measurement.facts import BoundsGiven, public_bounds, unbounded_sums
-from modicum.risk.measurement.fitting import must_fit
-from modicum.risk.measurement.query_checks import conversions
+from modicum.risk.measurement.query_checks import conversions, must_fit
 from modicum.risk.measurement.study import Risk
 from modicum.risk.noise import (
     NORMS,

@@ -1,17 +1,26 @@
-"""What an engine would convert by itself: a row could end the query with an error."""
+"""Whether a query fits its tables and its engine, found out before a row is read.
+
+What an engine says of rows may quote them, so nothing of it is told. What it says over
+tables that have none is about the query and the columns alone.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 from sqlglot import exp
 
-from modicum.core.errors import UnavailableError
+from modicum.core.diagnostics import nearest
+from modicum.core.errors import Code, InputError, Problem, UnavailableError
+from modicum.engines.duckdb_engine import DuckdbEngine
 from modicum.engines.sql_engine import SqlEngine
+from modicum.risk.influence.leave_one_out import asked_without, must_have_own_names
+from modicum.risk.influence.statement import PeopleGroup, statement
 from modicum.risk.measurement.ranges import over
+from modicum.risk.outputs import no_number
 from modicum.risk.question import Question
 
 #: Numbers of which any two have a type that holds both.
@@ -132,3 +141,216 @@ def _is_time(text: str) -> bool:
         return datetime.fromisoformat(text).tzinfo is None
     except ValueError:
         return False
+
+
+#: What it must not reach for.
+_CLOSED: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
+_NAMELESS: Final = re.compile(r'Referenced (column|table) "([^"]*)" not found')
+_SEVERAL: Final = re.compile(r'Ambiguous reference to column name "([^"]*)"')
+_NO_FUNCTION: Final = re.compile(r"Function with name (\S+) does not exist")
+#: The values of an enumeration may be those of rows.
+ENUM: Final = re.compile(r"ENUM\('(?:[^']|'')*'(?:, '(?:[^']|'')*')*\)")
+
+
+def must_bind(
+    engine: SqlEngine, question: Question, groups: Sequence[PeopleGroup] = ()
+) -> None:
+    """Refuse a query that its engine would not understand; no row is read.
+
+    Args:
+        engine: What would read the tables. Only DuckDB is asked.
+        question: The query.
+        groups: Groups of people, whose conditions are looked at, too.
+
+    Raises:
+        InputError: If a name, a function or a type does not fit.
+    """
+    if not isinstance(engine, DuckdbEngine):
+        return
+    import duckdb
+
+    relations = engine.relations()
+    types = {table: engine.types(table) for table in {*question.tables, *_read(groups)}}
+    asked = [asked_without(question, relations, engine.columns(), None)]
+    if not question.obstacle:
+        asked.append(statement(question, relations, groups).sql)
+    asked += [
+        exp.select("1").from_(relations[one.table]).where(one.condition).sql("duckdb")
+        for one in groups
+    ]
+    with duckdb.connect(":memory:", config=_CLOSED) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        for table, columns in types.items():
+            connection.execute(_empty(relations[table], columns))
+        for text in asked:
+            try:
+                connection.execute(f"EXPLAIN {text}")
+            except duckdb.Error as error:
+                raise _misunderstood(str(error), question) from None
+
+
+def _read(groups: Iterable[PeopleGroup]) -> set[str]:
+    return {one.table for one in groups}
+
+
+def _empty(relation: str, columns: Mapping[str, str]) -> str:
+    """Return the statement of a table that has columns and no rows."""
+    listed = ", ".join(
+        f"{exp.to_identifier(name, quoted=True).sql('duckdb')}"
+        f" {ENUM.sub('VARCHAR', type_of)}"
+        for name, type_of in columns.items()
+    )
+    return f"CREATE TABLE {relation} ({listed})"
+
+
+def _misunderstood(said: str, question: Question) -> InputError:
+    first = said.partition("\n")[0].partition(": ")[2][:400]
+    if found := _NAMELESS.search(said):
+        what, name = found[1], found[2]
+        known = question.columns if what == "column" else _called(question)
+        return _mistake(
+            Code.UNKNOWN_NAME,
+            f"unknown {what} `{name[:60]}`",
+            "known: " + (", ".join(sorted(known))[:400] or "none"),
+            nearest(name, known),
+        )
+    if found := _SEVERAL.search(said):
+        return _mistake(
+            Code.UNKNOWN_NAME,
+            f"`{found[1][:60]}` may mean several columns",
+            "write the table's name before it",
+        )
+    if found := _NO_FUNCTION.search(said):
+        return _mistake(
+            Code.NOT_IN_SUBSET,
+            f"DuckDB has no function `{found[1][:60]}`",
+            "use a function of DuckDB",
+        )
+    return _mistake(
+        Code.DOES_NOT_FIT,
+        "the query does not fit its tables",
+        "correct the query",
+        note=f"DuckDB says: {first}",
+    )
+
+
+def _called(question: Question) -> list[str]:
+    return [one.alias_or_name for one in question.select.find_all(exp.Table)]
+
+
+def _mistake(
+    code: Code, message: str, remedy: str, near: str = "", *, note: str = ""
+) -> InputError:
+    notes = (note,) if note else ()
+    return InputError(Problem(code, message, label=near, notes=notes, help=remedy))
+
+
+#: Types by other names that hold the same values, and compare them exactly.
+_EXACT: Final = frozenset({"integer", "text"})
+#: Aggregates that count, whatever they are of.
+_COUNTING: Final = frozenset({"rows", "count", "distinct"})
+_TEMPORAL: Final = ("date", "time", "interval")
+
+
+def must_have_fitting_types(engine: SqlEngine, question: Question) -> None:
+    """Refuse a query that no moves can be measured of, by its columns' types.
+
+    Args:
+        engine: What reads the tables; no row is read.
+        question: The query.
+
+    Raises:
+        InputError: If persons have ids of different types in its tables, or an answer
+            is a date or time.
+        UnavailableError: If the engine does not take the query.
+    """
+    _must_have_the_same_ids(engine, question)
+    _must_be_numbers(engine, question)
+
+
+def _must_have_the_same_ids(engine: SqlEngine, question: Question) -> None:
+    """Refuse ids that an engine has to convert to compare them.
+
+    Two of them may be the same person in a join, and two persons in a table: so are
+    the texts '1' and '01' next to the number 1.
+    """
+    if question.unit is None or len(question.persons) < 2:
+        return
+    told = []
+    kinds = set()
+    for table in question.persons:
+        forms = engine.forms()[table]
+        name = next(one for one in forms if one.lower() == question.unit.lower())
+        column = exp.column(name, quoted=True)
+        relation = exp.to_table(engine.relations()[table], quoted=True)
+        select = exp.select(column).from_(relation)
+        (described,) = engine.types_of(select.sql(engine.dialect))
+        form = forms[name]
+        kinds.add(form if form in _EXACT else described)
+        shown = ENUM.sub("ENUM", described)[:60]
+        told.append(f"`{table[:60]}.{name[:60]}` is {shown}")
+    if len(kinds) == 1:
+        return
+    raise InputError(
+        Problem(
+            Code.DOES_NOT_FIT,
+            "the tables tell persons by ids of different types",
+            notes=tuple(told),
+            help="give them one type in all tables: compared as they are, ids could be"
+            " those of one person in a join, and of several in a table",
+        )
+    )
+
+
+def _must_be_numbers(engine: SqlEngine, question: Question) -> None:
+    select, called = _told(engine, question)
+    if not any(called):
+        return
+    types = engine.types_of(select)
+    for one, kind in zip(called, types, strict=True):
+        if one and kind.lower().startswith(_TEMPORAL):
+            raise no_number(one, "a date or time")
+
+
+def _told(engine: SqlEngine, question: Question) -> tuple[str, list[str]]:
+    """Return a query, and what of it must be numbers: by output, a name or nothing."""
+    if question.obstacle:
+        relations, columns = engine.relations(), engine.columns()
+        text = asked_without(question, relations, columns, None, engine.dialect)
+        return text, ["" if key else name for name, key in question.outputs]
+    measured = [
+        (one.called, one.value)
+        for one in question.measures
+        if one.value is not None and one.aggregate not in _COUNTING
+    ]
+    values = [f"({value.sql('duckdb')})" for _, value in measured]
+    return over(engine, question, values or ["1"]), [called for called, _ in measured]
+
+
+def must_fit(
+    engine: SqlEngine, question: Question, groups: Sequence[PeopleGroup] = ()
+) -> None:
+    """Refuse a query that its engine does not understand, or that has no moves.
+
+    Args:
+        engine: What reads the tables; no row is read.
+        question: The query.
+        groups: Groups of people, whose conditions are looked at, too.
+
+    Raises:
+        InputError: If a name, a function or a type does not fit.
+        UnavailableError: If the engine does not take the query, and does not say why.
+    """
+    must_have_own_names(question, engine.relations())
+    try:
+        # First, since a sum of dates is no number, and not understood either.
+        must_have_fitting_types(engine, question)
+    except UnavailableError:
+        must_bind(engine, question, groups)
+        raise
+    must_bind(engine, question, groups)

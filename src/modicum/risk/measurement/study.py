@@ -17,7 +17,7 @@ from modicum.risk.candidates import PUBLISHED
 from modicum.risk.candidates import candidates as checked
 from modicum.risk.choice import Choice, Row
 from modicum.risk.indicator import Form, Indicator
-from modicum.risk.influence.clamping import clamped
+from modicum.risk.influence.expressions import clamped
 from modicum.risk.losses import person_losses
 from modicum.risk.measurement.charts import picture, save_study, study_of
 from modicum.risk.measurement.choices import Method, Preference, chosen
@@ -30,9 +30,8 @@ from modicum.risk.measurement.facts import (
     sensitivity_of,
     unbounded_sums,
 )
-from modicum.risk.measurement.fitting import must_fit
 from modicum.risk.measurement.influence import Progress, measure
-from modicum.risk.measurement.query_checks import conversions
+from modicum.risk.measurement.query_checks import conversions, must_fit
 from modicum.risk.noise import Calibration, LaplaceNoise, Mechanism, Noise, NoiseGiven
 from modicum.risk.profile import RELATION, Influence, Profile
 from modicum.risk.question import Question, read_question

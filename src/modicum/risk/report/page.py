@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from modicum.core.rationals import brief
 from modicum.reports.charts.canvas import drawn
 from modicum.reports.markup import Child, Markup, element, joined, table
+from modicum.reports.style import STYLE
 from modicum.risk.charts.groups import GROUPS_MAX, risk_groups
 from modicum.risk.charts.histogram import risk_histogram
 from modicum.risk.charts.ranges import risk_ranges
-from modicum.risk.claims import Claim
-from modicum.risk.report import words
-from modicum.risk.report.style import RISK_STYLE
+from modicum.risk.choice import Choice, Claim
+from modicum.risk.noise import GaussianNoise, Noise
 from modicum.risk.study.study import Study
 from modicum.risk.study.tables import (
     Table,
@@ -26,6 +27,162 @@ from modicum.risk.study.tables import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+RISK_STYLE = (
+    STYLE
+    + """
+.banner { border: 2px solid var(--over); color: var(--over); font-weight: 700;
+  padding: 0 1rem; text-align: center; }
+.banner p { margin: 0.4rem 0; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere;
+  border-left: 4px solid var(--line);
+  padding: 0.2rem 1rem; margin: 1rem 0; }
+figure { margin: 1rem 0; }
+figure img { width: 100%; max-width: 48rem; height: auto; background: #fff; }
+.numbers { overflow-x: auto; }
+.numbers td, .numbers th { overflow-wrap: break-word; text-align: right;
+  font-variant-numeric: tabular-nums; }
+.numbers th:first-child { text-align: left; }
+caption { break-after: avoid; }
+.chosen { font-size: 1.2rem; font-weight: 700; }
+@media (prefers-color-scheme: dark) {
+  figure img { filter: invert(0.9) hue-rotate(180deg); } }
+@media print { .sheet { display: table; width: 100%; }
+  .sheet > main { display: table-row-group; }
+  .first.banner { display: table-header-group; border: 0; }
+  .last.banner { display: table-footer-group; border: 0; }
+  figure { break-inside: avoid; } figure img { filter: none; }
+  .numbers { overflow-x: visible; } .numbers table { font-size: 8pt; }
+  .numbers td, .numbers th { padding-top: 0.1rem; padding-bottom: 0.1rem; } }
+"""
+)
+
+
+#: What each claim means for whoever acts on a choice.
+CLAIMS: Mapping[Claim, str] = MappingProxyType(
+    {
+        Claim.DP: (
+            "What was chosen, or that nothing was, may be told to others. Together with"
+            " a release at the chosen epsilon it loses no more privacy than what must"
+            " be charged."
+        ),
+        Claim.ADVICE: (
+            "This is advice to you, who see the data anyway. The epsilon follows from"
+            " the rows without noise. A release at it is not differentially private,"
+            " for any finite epsilon: whoever learns the epsilon, or that none was"
+            " found, learns something of the rows. To release, choose in a way that"
+            " does not read rows, or that charges what it reads."
+        ),
+        Claim.EXPERIMENTAL: (
+            "This is for study. The algorithm was published as private, and it is known"
+            " not to be so, or not proven. Nothing that it chose may be released as"
+            " differentially private."
+        ),
+    }
+)
+NOT_CHARGED: Mapping[Claim, str] = MappingProxyType(
+    {
+        Claim.DP: "Nothing: no row was read, and nothing was chosen.",
+        Claim.ADVICE: (
+            "No charge would be enough: nothing is known to bound what a release at"
+            " this epsilon loses."
+        ),
+        Claim.EXPERIMENTAL: (
+            "No charge would be enough: nothing is known to bound what this algorithm"
+            " loses."
+        ),
+    }
+)
+INDICATOR = (
+    "The relative disclosure risk indicator (RDR) of a person is how far the noisy"
+    " answer is expected to be from the answer without her rows. Here it is divided by"
+    " the greatest RDR of anybody. A long bar says that a release treats people very"
+    " differently: those at the top of it stand out most. A short bar says that people"
+    " are alike; it does not say that they are safe. Only epsilon bounds that."
+)
+OWN_LOSS = (
+    "A person's own {loss} bounds what the release can reveal about her, with the rows"
+    " of all others held as they are. It is above that of the release for whoever moves"
+    " the answer by more than the noise was made for."
+)
+ANY_TABLE = (
+    "No row was read for these numbers: they go from somebody who does not move the"
+    " answer to somebody who moves it by as much as anybody can, and hold in every"
+    " table."
+)
+ERROR = (
+    "The half width says how far the noise alone may move the answer: in 95 of 100"
+    " releases it is within it, for each number of the answer on its own."
+)
+HISTOGRAM = (
+    "Counts go up by factors of ten, so that few people are seen beside many. Mind the"
+    " right end: that most people have a low number does not help those who have not."
+)
+GROUPS = (
+    "Each group has a bar of its own, as a part of the greatest RDR of all people."
+    " Groups of very different size have ends that are hard to compare: the larger one"
+    " has more people who may stand out."
+)
+PEOPLE_BESIDE = (
+    "The choice may be released, but not what this page shows of the people in the"
+    " table."
+)
+
+
+def noise_words(noise: Noise) -> str:
+    """Return what noise a release has.
+
+    Args:
+        noise: The noise.
+    """
+    many = noise.dimensions
+    on = "the answer" if many == 1 else f"each of {many} numbers"
+    sensitivity = brief(noise.sensitivity)
+    if isinstance(noise, GaussianNoise):
+        how = {
+            "exact": "the least that is enough",
+            "published": "by the classical formula",
+        }[noise.calibration]
+        return (
+            f"Gaussian noise on {on}, {how} for epsilon and delta"
+            f" {brief(noise.delta)}, given an L2 sensitivity of {sensitivity}"
+        )
+    return f"Laplace noise on {on}, of scale {sensitivity} divided by epsilon"
+
+
+def caveats(study: Study) -> Iterator[str]:
+    """Yield what else must be known.
+
+    Args:
+        study: What is reported.
+    """
+    yield from study.choice.caveats
+    if study.choice.claim is Claim.DP and study.seen is not None:
+        yield PEOPLE_BESIDE
+
+
+def charged(choice: Choice) -> list[tuple[str, str]]:
+    """Return what must be charged, as what it is for and the mechanism.
+
+    Args:
+        choice: The choice.
+    """
+    if choice.charge is None:
+        return []
+    found = []
+    if choice.charge.selection is not None:
+        selection = choice.charge.selection
+        told = f"{_mechanism(selection.described())} (epsilon {brief(selection.eps)})"
+        found.append(("The choice itself, whatever it finds", told))
+    if choice.charge.release is not None:
+        told = _mechanism(choice.charge.release)
+        found.append(("A release at the chosen epsilon", told))
+    return found
+
+
+def _mechanism(described: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}: {value}" for key, value in described.items())
+
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -78,7 +235,7 @@ def _question(study: Study) -> Iterator[Markup]:
     facts: list[tuple[str, Child]] = [
         ("One person", asked.person),
         ("Counted in", asked.unit),
-        ("Noise", words.noise_words(asked.noise)),
+        ("Noise", noise_words(asked.noise)),
         ("Form of the indicator", form[asked.form]),
     ]
     if study.seen is not None:
@@ -92,7 +249,7 @@ def _choice(study: Study) -> Iterator[Markup]:
     told = "No epsilon was chosen" if chosen is None else f"Epsilon {brief(chosen)}"
     yield element("p", told, class_="chosen")
     yield element("p", f"{choice.why[:1].upper()}{choice.why[1:]}.")
-    promise = element("p", words.CLAIMS[choice.claim])
+    promise = element("p", CLAIMS[choice.claim])
     boxed = choice.claim is not Claim.DP
     yield element("div", promise, class_="box", role="note") if boxed else promise
     facts: list[tuple[str, Child]] = [
@@ -102,30 +259,30 @@ def _choice(study: Study) -> Iterator[Markup]:
     if choice.uncapped is not None:
         facts.append(("The greatest of all that would pass", brief(choice.uncapped)))
     yield _definitions(facts)
-    found = list(words.caveats(study))
+    found = list(caveats(study))
     if found:
         yield element("h3", "What else must be known")
         yield element("ul", *(element("li", one) for one in found))
 
 
 def _charge(study: Study) -> Iterator[Markup]:
-    lines = words.charged(study.choice)
+    lines = charged(study.choice)
     if lines:
         yield _definitions([(what, element("code", how)) for what, how in lines])
     else:
-        yield element("p", words.NOT_CHARGED[study.choice.claim])
+        yield element("p", NOT_CHARGED[study.choice.claim])
 
 
 def _ranges(study: Study) -> Iterator[Markup]:
-    yield element("p", words.INDICATOR)
+    yield element("p", INDICATOR)
     if study.seen is None:
-        yield element("p", words.ANY_TABLE)
-    yield element("p", words.ERROR)
+        yield element("p", ANY_TABLE)
+    yield element("p", ERROR)
     yield from _picture(risk_ranges(study), ranges_table(study))
 
 
 def _groups(study: Study) -> Iterator[Markup]:
-    yield element("p", words.GROUPS)
+    yield element("p", GROUPS)
     if len(study.groups) <= GROUPS_MAX:
         yield from _picture(risk_groups(study), groups_table(study))
     else:
@@ -134,14 +291,14 @@ def _groups(study: Study) -> Iterator[Markup]:
 
 
 def _histograms(study: Study) -> Iterator[Markup]:
-    yield element("p", words.HISTOGRAM)
+    yield element("p", HISTOGRAM)
     for one in study.seen.histograms if study.seen else ():
         yield from _picture(risk_histogram(study, one), histogram_table(study, one))
 
 
 def _units(study: Study) -> Iterator[Markup]:
     if study.seen is not None:
-        yield element("p", words.OWN_LOSS.format(loss=study.asked.loss_name))
+        yield element("p", OWN_LOSS.format(loss=study.asked.loss_name))
     yield _numbers(units_table(study))
 
 

@@ -11,13 +11,11 @@ from modicum.core.errors import Code
 from modicum.core.rationals import brief
 from modicum.risk.arguments import Number, mistake, proportion
 from modicum.risk.candidates import candidates as checked
-from modicum.risk.choice import Charge, Choice
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Charge, Choice, Claim
 from modicum.risk.indicator import Form, at_distance
 from modicum.risk.noise import Noise
 from modicum.risk.ratios import largest_epsilon, ratio_reaches
-from modicum.risk.selection.rows import public_row
-from modicum.risk.selection.sentences import RELATIVE, UNPROVEN
+from modicum.risk.selection.rows import RELATIVE, UNPROVEN, public_row
 
 METHOD = "data-independent"
 

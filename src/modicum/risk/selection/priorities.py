@@ -8,11 +8,9 @@ from fractions import Fraction
 
 from modicum.core.rationals import LOSS_UNIT, brief, floor_units
 from modicum.risk.arguments import Number, above_zero, count, mistake
-from modicum.risk.choice import Charge, Choice
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Charge, Choice, Claim
 from modicum.risk.noise import Noise
-from modicum.risk.selection.rows import public_row
-from modicum.risk.selection.sentences import RELATIVE, UNPROVEN
+from modicum.risk.selection.rows import RELATIVE, UNPROVEN, public_row
 
 METHOD = "priorities"
 

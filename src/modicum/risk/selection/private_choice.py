@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from modicum.risk.choice import Charge, Choice
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Charge, Choice, Claim
 from modicum.risk.noise import Noise
-from modicum.risk.selection.rows import public_row
-from modicum.risk.selection.sentences import (
+from modicum.risk.selection.rows import (
     CHARGE_SELECTION,
     LESS_THAN_NOISE,
     NOT_OWN_ROWS,
     RELATIVE,
     UNPROVEN,
     UNREACHED,
+    public_row,
 )
 from modicum.risk.selection.sparse_vector import PrivateSearch
 

@@ -10,9 +10,9 @@ from modicum.risk.choice import Choice
 from modicum.risk.noise import Noise
 from modicum.risk.profile import Influence, Profile
 from modicum.risk.ratios import ratio_reaches
-from modicum.risk.selection.own_distances import own_distances
 from modicum.risk.selection.private_choice import Found, nothing_read, reached, told
 from modicum.risk.selection.sparse_vector import PrivateSearch, first_above
+from modicum.risk.selection.spread import own_distances
 
 METHOD = "private-selection"
 

@@ -1,23 +1,26 @@
-"""Find-epsilon-from-RDR, as published: advice for the controller of the data."""
+"""Published rules for choosing an epsilon from a table: for study."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol
 
-from modicum.core.rationals import brief
-from modicum.risk.arguments import Number, count
+import numpy as np
+
+from modicum.core.rationals import brief, rational
+from modicum.risk.arguments import Number, count, proportion
 from modicum.risk.candidates import PUBLISHED
 from modicum.risk.candidates import candidates as checked
-from modicum.risk.choice import Choice
-from modicum.risk.claims import Claim
-from modicum.risk.indicator import Indicator
+from modicum.risk.choice import Choice, Claim, Row
+from modicum.risk.indicator import Indicator, output_dependent
 from modicum.risk.noise import GaussianNoise, Noise
-from modicum.risk.selection.rows import people_row
-from modicum.risk.selection.sentences import CLASSICAL, FROM_ROWS, RELATIVE
+from modicum.risk.profile import Numbers
+from modicum.risk.selection.rows import CLASSICAL, FROM_ROWS, RELATIVE, people_row
 from modicum.risk.selection.thresholds import Threshold
 
-METHOD = "find-epsilon-from-rdr"
+RDR_METHOD = "find-epsilon-from-rdr"
 
 
 def find_from_rdr(
@@ -81,7 +84,7 @@ def find_from_rdr(
     return Choice(
         epsilon=chosen,
         claim=Claim.ADVICE,
-        method=METHOD,
+        method=RDR_METHOD,
         why=_why(chosen, words, len(offered), somebody=somebody),
         rows=rows,
         caveats=advice(indicator.noise),
@@ -118,3 +121,176 @@ def advice(noise: Noise) -> tuple[str, ...]:
     """
     classical = isinstance(noise, GaussianNoise) and noise.calibration == "published"
     return (FROM_ROWS, RELATIVE, CLASSICAL) if classical else (FROM_ROWS, RELATIVE)
+
+
+ODOMETER_METHOD = "only-above-what-was-spent"
+_NO_BOUND = (
+    "The sum of these epsilons bounds no loss: each is computed from rows, and"
+    " refusals, which cost nothing, tell about them. A limit that is fixed in advance"
+    " does bound it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedOdometer:
+    """What the published rule takes for the loss of all questions so far.
+
+    Attributes:
+        spent: The sum of the epsilons that were chosen; >= 0. It bounds nothing.
+    """
+
+    spent: Fraction = Fraction(0)
+
+    def after(self, choice: Choice) -> PublishedOdometer:
+        """Return the odometer after a choice; a refusal leaves it where it is."""
+        return PublishedOdometer(self.spent + (choice.epsilon or 0))
+
+
+def find_above_spent(
+    odometer: PublishedOdometer,
+    indicator: Indicator,
+    thresholds: Sequence[Threshold],
+    *,
+    candidates: Sequence[Number] = PUBLISHED,
+) -> Choice:
+    """Return what Find-epsilon-from-RDR finds above the sum of all epsilons before.
+
+    Args:
+        odometer: The sum so far.
+        indicator: The indicators of everybody in the table.
+        thresholds: Conditions that must all hold; one or more.
+        candidates: Epsilons to choose from.
+
+    Returns:
+        An experiment without a price. Epsilon is None if no candidate is above the sum
+        and passes.
+
+    Raises:
+        InputError: If an argument is out of its range.
+
+    Neighboring relation:
+        None: refusals alone tell whether somebody is in the table.
+
+    Source:
+        The RDR paper, sections 5.2 and 5.3 (arXiv:2310.13104).
+
+    Examples:
+        >>> import numpy as np
+        >>> from modicum.risk.selection.thresholds import RatioAtLeast
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> from modicum.risk.profile import Influence
+        >>> two = Influence(1, np.array([1.0]), np.array([0, 0, 1]), np.array([9, 1]))
+        >>> seen = Indicator(two, LaplaceNoise(Fraction(1)))
+        >>> asked, odometer = [RatioAtLeast.of("0.75")], PublishedOdometer()
+        >>> first = find_above_spent(odometer, seen, asked)
+        >>> again = find_above_spent(odometer.after(first), seen, asked)
+        >>> first.epsilon, again.epsilon
+        (Fraction(3, 10), None)
+    """
+    offered = checked(candidates)
+    left = [epsilon for epsilon in offered if epsilon > odometer.spent]
+    caveats = (_NO_BOUND, *advice(indicator.noise))
+    if not left:
+        why = f"no candidate is above {brief(odometer.spent)}, which was spent"
+        return Choice(None, Claim.EXPERIMENTAL, ODOMETER_METHOD, why, caveats=caveats)
+    found = find_from_rdr(indicator, thresholds, candidates=left)
+    return replace(
+        found, claim=Claim.EXPERIMENTAL, method=ODOMETER_METHOD, caveats=caveats
+    )
+
+
+PRI_METHOD = "find-epsilon-from-pri"
+_FORCED = (
+    "The output that passed is no draw of the mechanism: outputs near the exact answer"
+    " are rejected, each of them was drawn from rows, and none of that is charged."
+)
+
+
+class Outputs(Protocol):
+    """Where noisy answers come from."""
+
+    def at(self, epsilon: Fraction) -> Numbers:
+        """Return a fresh noisy answer at an epsilon; shape (coordinates,).
+
+        Args:
+            epsilon: Above 0.
+        """
+
+
+def find_from_pri(
+    outputs: Outputs,
+    without: Numbers,
+    noise: Noise,
+    *,
+    tau: Number,
+    candidates: Sequence[Number] = PUBLISHED,
+) -> tuple[Choice, Numbers | None]:
+    """Return the first candidate whose output is about equally far from everybody.
+
+    Args:
+        outputs: The source of noisy answers; it is asked once for each candidate, from
+            the greatest on, until one passes.
+        without: The exact answers without each kind of person; shape (kinds,
+            coordinates).
+        noise: The noise that the outputs have.
+        tau: The least ratio of two distances from the output; above 0, at most 1.
+        candidates: Epsilons to choose from.
+
+    Returns:
+        An experiment without a price, and the output that passed; None for it and for
+        epsilon if none did.
+
+    Raises:
+        InputError: If an argument is out of its range.
+
+    Neighboring relation:
+        None: there are outputs that only one of two neighbors can have, at every
+        epsilon.
+
+    Source:
+        The PRI paper, Algorithm 1 ("Find-epsilon-from-PRI").
+
+    Examples:
+        >>> class Sure:
+        ...     def at(self, epsilon: Fraction) -> Numbers:
+        ...         return np.array([200.0])
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> without, noise = np.array([[99.0], [100.0]]), LaplaceNoise(Fraction(1))
+        >>> choice, output = find_from_pri(Sure(), without, noise, tau=0.95)
+        >>> choice.epsilon, output
+        (Fraction(10, 1), array([200.]))
+    """
+    wanted = proportion("tau", tau, by="tau")
+    rows: list[Row] = []
+    for epsilon in checked(candidates)[::-1]:
+        output = outputs.at(epsilon)
+        found = output_dependent(output, without, norm=noise.norm)
+        row = _row(noise, epsilon, found, wanted)
+        rows.append(row)
+        if row.passes:
+            told = f"the output at {brief(epsilon)} is the first one that passed"
+            return _choice(noise, epsilon, told, rows), output
+    return _choice(noise, None, "the output of no candidate passed", rows), None
+
+
+def _row(noise: Noise, epsilon: Fraction, found: Numbers, tau: Fraction) -> Row:
+    if not len(found):
+        width = noise.half_width(epsilon)
+        return Row(epsilon, width, np.nan, np.nan, np.nan, passes=False)
+    least, greatest = float(found.min()), float(found.max())
+    passes = rational(least) >= tau * rational(greatest)
+    ratio = least / greatest if greatest else 1.0
+    return Row(epsilon, noise.half_width(epsilon), least, greatest, ratio, passes)
+
+
+def _choice(
+    noise: Noise, epsilon: Fraction | None, why: str, rows: Sequence[Row]
+) -> Choice:
+    return Choice(
+        epsilon=epsilon,
+        claim=Claim.EXPERIMENTAL,
+        method=PRI_METHOD,
+        why=why,
+        rows=tuple(rows[::-1]),
+        caveats=(_FORCED, *advice(noise)),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +12,7 @@ from modicum.core.rationals import brief
 from modicum.risk.arguments import Number, at_least_zero, count
 from modicum.risk.indicator import at_distance
 from modicum.risk.noise import Noise
-from modicum.risk.profile import Profile
+from modicum.risk.profile import Influence, Profile
 
 #: What one person can change the sum of squares by, in steps.
 STEPS = 2**20
@@ -101,3 +101,44 @@ def sum_of_squares(distances: Profile, noise: Noise, *, epsilon: Fraction) -> Fr
     # In two halves, so that 64 bits are enough for ten billion people.
     second = int(weighted @ (z // _HALF)) * _HALF + int(weighted @ (z % _HALF))
     return Fraction(second * total - first * first, total * _UNIT**2)
+
+
+def own_distances(influence: Influence, noise: Noise) -> Profile:
+    """Return how many people move the answer how far, at most by the sensitivity.
+
+    A distance that was rounded in a way that depends on other people could put many
+    people on the other side of a bound at once, when one person comes. So moves are
+    scaled by what is public, and added up in an order of their own.
+
+    Args:
+        influence: How each kind of person moves the answer.
+        noise: The noise; its sensitivity is public.
+
+    Returns:
+        Distances in the noise's norm, in units of the answer.
+
+    Neighboring relation:
+        With and without all rows of one person, and with other rows of one person:
+        where moves depend on own rows alone, one person's distance is all that changes.
+
+    Source:
+        `Influence.distances`, with moves and sums cut at the sensitivity.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> two = Influence(1, np.array([9.0]), np.array([0, 0, 1]), np.array([5, 1]))
+        >>> own_distances(two, LaplaceNoise(Fraction(1))).values.tolist()
+        [0.0, 1.0]
+    """
+    kinds = np.repeat(np.arange(len(influence.people)), np.diff(influence.starts))
+    sizes = np.abs(influence.moves)
+    moves = sizes[np.lexsort((sizes, kinds))]
+    most = float(noise.sensitivity)
+    unit = np.ldexp(1.0, int(np.frexp(most)[1]))  # A power of two divides exactly.
+    cut = replace(influence, moves=np.minimum(moves, most) / unit)
+    if noise.norm == "l1":
+        found = cut.by_kind(cut.moves)
+    else:
+        found = np.sqrt(cut.by_kind(cut.moves**2))
+    return influence.profile_of(np.minimum(found * unit, most))

@@ -12,8 +12,7 @@ import numpy as np
 from modicum.core.errors import Code
 from modicum.core.rationals import rational
 from modicum.risk.arguments import mistake
-from modicum.risk.choice import Choice
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Choice, Claim
 from modicum.risk.indicator import Indicator, carried
 from modicum.risk.losses import person_losses
 from modicum.risk.noise import Noise

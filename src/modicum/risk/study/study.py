@@ -8,8 +8,7 @@ from math import isfinite, isinf, isnan
 
 from modicum.core.errors import Code, check
 from modicum.risk.arguments import mistake
-from modicum.risk.choice import Choice
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Choice, Claim
 from modicum.risk.indicator import Form
 from modicum.risk.noise import LaplaceNoise, Noise
 from modicum.risk.selection.thresholds import Statistic

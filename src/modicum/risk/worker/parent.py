@@ -15,8 +15,15 @@ import msgspec
 
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.integrations.workers.process import ended, new_folder
-from modicum.risk.worker.asked import Analysis, Asked, Bounds
-from modicum.risk.worker.messages import LINE_MAX, Found, Progress, read
+from modicum.risk.worker.messages import (
+    LINE_MAX,
+    Analysis,
+    Asked,
+    Bounds,
+    Found,
+    Progress,
+    read,
+)
 
 #: It gets these and no others: whatever else is set may be a secret.
 _INHERITED: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL")

@@ -20,9 +20,9 @@ from typing import BinaryIO, Final
 import msgspec
 
 from modicum.core.errors import Code, InvariantError, ModicumError, Problem, UsageError
-from modicum.risk.worker.asked import Analysis
 from modicum.risk.worker.messages import (
     LINE_MAX,
+    Analysis,
     Failed,
     Found,
     Line,

@@ -12,7 +12,7 @@ from modicum.risk.choice import Choice
 from modicum.risk.measurement.data import ControllerData
 from modicum.risk.measurement.documents import groups_to_dict, risk_to_dict
 from modicum.risk.measurement.study import Risk, rdr
-from modicum.risk.worker.asked import MEMORY, Analysis, Asked
+from modicum.risk.worker.messages import MEMORY, Analysis, Asked
 
 #: One thread: whoever else the machine serves goes first.
 _OPTIONS: Final = DuckdbOptions(memory=MEMORY, threads=1)

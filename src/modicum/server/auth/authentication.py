@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from modicum.api.permissions.identity import Identity
 from modicum.core.errors import AccessError, Code, ModicumError, Problem
-from modicum.server.inputs.parameters import refuse_unknown_parameters
+from modicum.server.inputs.body import refuse_unknown_parameters
 
 #: Whoever hears a stream is recognized anew after so many seconds.
 STANDING_SECONDS: Final = 2.0

@@ -1,20 +1,24 @@
-"""Programs that show an access token of the provider."""
+"""Authenticators, tried one after the other: API tokens, and tokens of a provider."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from modicum.api.permissions.identity import Identity
-from modicum.server.auth.credentials import TOKEN_PREFIX, credentials_of
+from modicum.api.permissions.tokens import token_digest
+from modicum.server.auth.authentication import Authenticator
+from modicum.server.auth.credentials import TOKEN_PREFIX, Credentials, credentials_of
 from modicum.server.auth.grants import Roster
 from modicum.server.auth.jwt import check_claims, read_token, seconds
 from modicum.server.auth.names import program_name
-from modicum.server.auth.ports import Clock
+from modicum.server.auth.ports import Clock, Tokens
 from modicum.server.auth.problems import not_accepted
 from modicum.server.auth.provider import Provider
+from modicum.server.auth.token_scope import Roof
 from modicum.server.settings.model import Programs
 
 #: What tokens that are shown here say that they are. Others are for other uses.
@@ -85,3 +89,64 @@ class ProgramTokens:
             return bool(claims.get(told_by[0]) == told_by[1])
         name = claims.get(self._programs.name)
         return isinstance(name, str) and name == claims.get("sub")
+
+
+class ApiTokens:
+    """Recognizes `Authorization: Bearer mdc_…`.
+
+    Args:
+        tokens: Where tokens are kept.
+        cookie: The name of the session's cookie, which must not be there as well.
+        roof: The most that a token may do now.
+    """
+
+    def __init__(self, tokens: Tokens, cookie: str, roof: Roof) -> None:
+        self._tokens = tokens
+        self._cookie = cookie
+        self._roof = roof
+
+    async def identify(self, request: Request) -> Identity | None:
+        """Return whose token the request brings; None if it brings none.
+
+        Raises:
+            AccessError: If the token does not hold, or its owner may do nothing of
+                what it allowed any more.
+        """
+        bearer = credentials_of(request, self._cookie).bearer
+        if bearer is None or not bearer.startswith(TOKEN_PREFIX):
+            return None
+        digest = token_digest(bearer)
+        if digest is None:
+            raise not_accepted()
+        token = await run_in_threadpool(self._tokens.token_by_digest, digest)
+        if token is None:
+            raise not_accepted()
+        return self._roof.under(token.identity())
+
+
+class Chain:
+    """Recognizes whoever asks by any kind of credential, and by one only.
+
+    Args:
+        authenticators: The kinds that this server knows.
+        cookie: The name of the session's cookie.
+    """
+
+    def __init__(self, authenticators: Sequence[Authenticator], cookie: str) -> None:
+        self._authenticators = tuple(authenticators)
+        self._cookie = cookie
+
+    async def identify(self, request: Request) -> Identity | None:
+        """Return who asks; None if the request brings nothing to be known by.
+
+        Raises:
+            AccessError: If it brings something that does not hold, or two things.
+        """
+        brought = credentials_of(request, self._cookie)
+        if brought == Credentials():
+            return None
+        for one in self._authenticators:
+            identity = await one.identify(request)
+            if identity is not None:
+                return identity
+        raise not_accepted()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from modicum.api.permissions.identity import Identity
-from modicum.api.permissions.sessions import Session
-from modicum.api.permissions.tokens import Token
+from modicum.api.permissions.tokens import Session, Token
 from modicum.server.auth.registry import OpenedSession
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, LiteralString
 
-from modicum.api.permissions.sessions import Session
-from modicum.api.permissions.stored import (
+from modicum.api.permissions.identity import (
     grants_of,
     grants_text,
     identity_of,
     identity_text,
 )
-from modicum.api.permissions.tokens import ACTIVE_TOKENS_MAX, Token
+from modicum.api.permissions.tokens import ACTIVE_TOKENS_MAX, Session, Token
 from modicum.core.errors import AccessError, Code, Problem, VerificationError
 from modicum.storage.service_tables import Statement
 

@@ -7,13 +7,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from modicum.api.permissions.identity import Identity
-from modicum.server.auth.cookies import CookieJar
 from modicum.server.auth.credentials import one_cookie
 from modicum.server.auth.grants import Roster
 from modicum.server.auth.local_link import LINK_PATH, OneTimeLink
 from modicum.server.auth.problems import not_accepted
 from modicum.server.auth.safe_redirect import FIRST_PAGE
-from modicum.server.auth.sessions import Sessions
+from modicum.server.auth.sessions import CookieJar, Sessions
 from modicum.server.auth.sign_in import CALLBACK_PATH, LOGIN_PATH, LOGIN_SECONDS, SignIn
 
 

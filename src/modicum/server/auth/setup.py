@@ -12,11 +12,8 @@ from modicum.api.permissions.identity import Identity
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.server.auth import routes
-from modicum.server.auth.api_tokens import ApiTokens
 from modicum.server.auth.authentication import Authenticator
-from modicum.server.auth.authenticators import ProgramTokens
-from modicum.server.auth.chain import Chain
-from modicum.server.auth.cookies import CookieJar
+from modicum.server.auth.authenticators import ApiTokens, Chain, ProgramTokens
 from modicum.server.auth.grants import Roster
 from modicum.server.auth.http_fetch import HttpFetch
 from modicum.server.auth.local_link import LOCAL_GRANTS, OneTimeLink
@@ -24,7 +21,7 @@ from modicum.server.auth.middleware import Gate
 from modicum.server.auth.ports import Clock, SessionBook, Tokens
 from modicum.server.auth.provider import Provider
 from modicum.server.auth.secret_files import read_secret
-from modicum.server.auth.sessions import Sessions
+from modicum.server.auth.sessions import CookieJar, Sessions
 from modicum.server.auth.sign_in import SignIn
 from modicum.server.auth.token_scope import Roof, roof_of
 from modicum.server.settings.model import GrantsByName, Oidc, Settings

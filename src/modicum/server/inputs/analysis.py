@@ -11,7 +11,7 @@ from modicum.core.errors import Code, InputError
 from modicum.core.fields import Fields
 from modicum.core.rationals import number_text
 from modicum.core.reader import choice, count, fail, items, line, name, number, text
-from modicum.risk.worker.asked import (
+from modicum.risk.worker.messages import (
     CALIBRATIONS,
     INDICATORS,
     MECHANISMS,

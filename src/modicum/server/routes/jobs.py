@@ -29,7 +29,7 @@ from modicum.server.event_streams import (
 from modicum.server.problems import kind_of, problem_view, status_of
 from modicum.server.responses import json_response
 from modicum.server.routes.openapi_parts import Responses, serve
-from modicum.server.service.job import Job
+from modicum.server.service.jobs import Job
 
 router = APIRouter(tags=["jobs"])
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from modicum.api import operations
 from modicum.api.local.handlers.log import stored_entry
 from modicum.api.local.handlers.pagination import after_of, cursor_of
-from modicum.api.local.views.entries import entry_view
+from modicum.api.local.views.ledger import entry_view
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.api.schema.ledger import Disclosure, EntryPage, Head, Remark

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
-from modicum.api.local.views.problems import problems_view
+from modicum.api.local.views.ledger import problems_view
 from modicum.api.permissions.actions import Action
 from modicum.api.schema.policy import (
     Lint,

@@ -12,9 +12,8 @@ from starlette.responses import Response
 from modicum.api import operations
 from modicum.api.local.handlers.pagination import after_of, cursor_of
 from modicum.api.local.views.compiled_rules import compiled_rule_view, compiled_view
-from modicum.api.local.views.conflicts import conflict_view
-from modicum.api.local.views.differences import differences_view
-from modicum.api.local.views.problems import problems_view
+from modicum.api.local.views.ledger import problems_view
+from modicum.api.local.views.policy_changes import conflict_view, differences_view
 from modicum.api.local.visibility import masked
 from modicum.api.permissions.actions import Action
 from modicum.api.schema.policy import CompiledPage, DiffConflict, Differences

@@ -15,8 +15,7 @@ from modicum.api.local.decision import LossesTold
 from modicum.api.local.governance.requests import Requested
 from modicum.api.local.submit import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
 from modicum.api.local.views.approvals import request_view
-from modicum.api.local.views.decisions import decision_view, options_view
-from modicum.api.local.views.releases import listed_view
+from modicum.api.local.views.releases import decision_view, listed_view, options_view
 from modicum.api.permissions.actions import Action
 from modicum.api.schema import release as schema
 from modicum.core.errors import ApprovalError

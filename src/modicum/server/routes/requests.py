@@ -21,7 +21,7 @@ from modicum.api.local.views.approvals import (
     vote_view,
     withdrawn_view,
 )
-from modicum.api.local.views.decisions import decision_view
+from modicum.api.local.views.releases import decision_view
 from modicum.api.permissions.actions import Action
 from modicum.api.schema import approval as schema
 from modicum.ledger.log.release_codec import release_to_plain

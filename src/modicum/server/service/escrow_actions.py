@@ -11,7 +11,7 @@ from modicum.api.local.escrow.review import Looked, looked_at, must_be_usable
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.release_datasets import may
 from modicum.api.local.views.contracts import listed_view
-from modicum.api.local.views.decisions import decision_view
+from modicum.api.local.views.releases import decision_view
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.core.errors import AccessError, Code, ConflictError, Problem
@@ -23,8 +23,7 @@ from modicum.server.service.escrow_visibility import (
     seen_contract,
     takes_part,
 )
-from modicum.server.service.job import Job, Report
-from modicum.server.service.jobs import Jobs
+from modicum.server.service.jobs import Job, Jobs, Report
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import OF_ANOTHER, id_unusable
 from modicum.server.service.votes import Word, refuse_repeated

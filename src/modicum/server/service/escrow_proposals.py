@@ -17,7 +17,7 @@ from modicum.escrow.programs import Program
 from modicum.escrow.tasks import program as made_of
 from modicum.ledger.log.contracts import QueryTerms
 from modicum.ledger.state.flow import Flow
-from modicum.sandbox.texts import installed
+from modicum.sandbox.catalog import installed
 from modicum.server.inputs.contract import (
     ContractSent,
     OutputAsked,

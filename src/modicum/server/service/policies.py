@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from modicum.api.local.governance.activation import Weighed
+from modicum.api.local.handlers.policies import ACTIVE as POLICIES_ACTIVE
+from modicum.api.local.handlers.policies import policy_of
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.policies.replay import history_of
+from modicum.api.local.policies.what_if import what_if
+from modicum.api.local.views.compiled_rules import CompiledRule, compiled_rules
+from modicum.api.local.views.policy_changes import simulation_view
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.core.document import from_python
+from modicum.ledger import Record
 from modicum.policy import CompiledPolicy
-from modicum.policy.compiler import compile_policy
+from modicum.policy.changes.differences import Differences, differences
+from modicum.policy.compiler import compile_policy, compile_text
 from modicum.policy.parser import parse_policy
 from modicum.server.inputs.body import TREE_BYTES, Body
+from modicum.server.service.jobs import Job, Jobs, Report
 from modicum.server.service.threads import Threads
+from modicum.writer.service import Decider
 
 #: Means the policy that holds, wherever a digest is asked for.
 ACTIVE = "active"
@@ -58,3 +73,157 @@ def compiled_body(body: Body) -> CompiledPolicy:
     compiled = compile_policy(parse_policy(node, body.text.decode("utf-8-sig")))
     _ = compiled.warnings  # They take as long, and are kept.
     return compiled
+
+
+#: Reading the log is about so large a part of a simulation.
+_READING = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPage:
+    """Some rules of a compiled policy.
+
+    Attributes:
+        compiled: The policy.
+        rules: The rules, in its order: those over history first.
+        after: The place to go on at; None at the end.
+    """
+
+    compiled: CompiledPolicy
+    rules: tuple[CompiledRule, ...]
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two policies beside each other.
+
+    Attributes:
+        old: The one that holds, or held.
+        new: The one that would.
+        found: How they differ.
+        weighed: What it means to activate it; None if the old one is not active, or
+            whoever asks may not read all releases.
+    """
+
+    old: CompiledPolicy
+    new: CompiledPolicy
+    found: Differences
+    weighed: Weighed | None
+
+
+class PolicyWork:
+    """What can be done with policies that are not active.
+
+    Args:
+        decider: The ledger.
+        threads: Where it is asked.
+        policies: The policies of the ledger.
+        jobs: Where what takes long is done.
+    """
+
+    def __init__(
+        self, decider: Decider, threads: Threads, policies: Policies, jobs: Jobs
+    ) -> None:
+        self._decider = decider
+        self._threads = threads
+        self._policies = policies
+        self._jobs = jobs
+
+    async def compile(
+        self, who: Identity, body: Body, after: int, limit: int
+    ) -> CompiledPage:
+        """Return rules that a policy compiles to.
+
+        Args:
+            who: Who asks.
+            body: The policy.
+            after: So many rules are passed over.
+            limit: How many at most.
+
+        Raises:
+            AccessError: If they may not.
+            InputError: With every mistake in it.
+        """
+        who.must(Action.COMPILE_POLICY)
+
+        def work() -> CompiledPage:
+            compiled = compiled_body(body)
+            total = len(compiled.rules) + len(compiled.release_rules)
+            stop = after + limit
+            rules = tuple(compiled_rules(compiled, after, stop))
+            return CompiledPage(compiled, rules, stop if stop < total else None)
+
+        return await self._threads.compile(who.name, work)
+
+    async def compare(self, who: Identity, body: Body, against: str) -> Compared:
+        """Return what a policy tightens and loosens, and what history exceeds.
+
+        Whoever words a rule chooses which releases it counts: so what history exceeds
+        is for those only who may read them all.
+
+        Args:
+            who: Who asks.
+            body: The new policy.
+            against: The digest of a policy that is or was active, or `active`.
+
+        Raises:
+            AccessError: If they may not.
+            InputError: With every mistake in it; or if there is no such policy.
+        """
+        who.must(Action.COMPILE_POLICY)
+        who.must(Action.READ_POLICY)
+        known, active = await self._threads.look(
+            lambda view: (policy_of(view, against), policy_of(view, POLICIES_ACTIVE))
+        )
+
+        def work() -> Compared:
+            new = compiled_body(body)
+            old = compile_text(known.text.encode(), known.name)
+            weighed = None
+            if known.digest == active.digest and who.may(Action.READ_RELEASES):
+                weighed = self._decider.studied(lambda office: office.weigh(new))
+            return Compared(old, new, differences(old, new), weighed)
+
+        return await self._threads.compile(who.name, work)
+
+    async def simulate(self, who: Identity, body: Body) -> Job:
+        """Begin to find what a policy would have decided, release by release.
+
+        Args:
+            who: Who asks.
+            body: The policy.
+
+        Raises:
+            AccessError: If they may not.
+            InputError: With every mistake in it.
+            UnavailableError: If too many jobs are under way.
+        """
+        who.must(Action.SIMULATE_POLICY)
+        compiled = await self._policies.compile(who, body)
+
+        def work(report: Report) -> object:
+            return self._simulated(compiled, report)
+
+        return self._jobs.begin(who, Action.SIMULATE_POLICY, "simulate-policy", work)
+
+    def _simulated(self, compiled: CompiledPolicy, report: Report) -> object:
+        total, now = self._decider.look(_length_and_time)
+        records = _told(self._decider.log().read(0), total, report)
+        history = history_of(records, now)
+
+        def on_attempt(done: int, of: int) -> None:
+            report(_READING + (1 - _READING) * done / of)
+
+        found = what_if(history, compiled, on_attempt)
+        return simulation_view(compiled, history, found)
+
+
+def _length_and_time(view: LedgerView) -> tuple[int, str]:
+    return view.state().seq, view.look()[2]
+
+
+def _told(records: Iterable[Record], total: int, report: Report) -> Iterator[Record]:
+    for record in records:
+        report(_READING * min(record.seq / max(total, 1), 1.0))
+        yield record

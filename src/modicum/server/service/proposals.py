@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from modicum.api.local.governance.actions import Governance
 from modicum.api.local.governance.activation import Activation, Weighed
 from modicum.api.local.governance.approval_cases import Spoken
 from modicum.api.local.governance.approvals import Said
-from modicum.api.local.governance.governing import Governance
 from modicum.api.local.governance.proposals import PendingPolicy, Proposed
 from modicum.api.local.handlers.errors import not_found
 from modicum.api.local.ledger_view import LedgerView
@@ -16,9 +16,9 @@ from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.policy import CompiledPolicy
 from modicum.server.inputs.body import Body
-from modicum.server.service.looking import Looking
 from modicum.server.service.policies import compiled_body
 from modicum.server.service.threads import Threads
+from modicum.server.service.visibility import Looking
 from modicum.server.service.votes import Word, refuse_repeated
 from modicum.writer.idempotency import Once
 from modicum.writer.service import Decider

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from modicum.api.local import Decision
 from modicum.api.local.evaluation import Description
+from modicum.api.local.governance.actions import Governance
 from modicum.api.local.governance.approval_cases import Spoken
 from modicum.api.local.governance.approvals import Said
-from modicum.api.local.governance.governing import Governance
 from modicum.api.local.governance.requests import PendingRequest, Requested
 from modicum.api.local.handlers.errors import not_found
 from modicum.api.local.ledger_view import LedgerView
@@ -30,9 +30,8 @@ from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.pending import Request
 from modicum.server.inputs.body import Body
 from modicum.server.service.datasets import with_release
-from modicum.server.service.looking import Looking
 from modicum.server.service.threads import Threads
-from modicum.server.service.visibility import Sight
+from modicum.server.service.visibility import Looking, Sight
 from modicum.server.service.votes import Word, refuse_repeated
 from modicum.writer.idempotency import Once
 from modicum.writer.service import Decider

@@ -16,11 +16,10 @@ import msgspec
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.core.errors import Code, InputError, Problem, UnavailableError
-from modicum.risk.worker.asked import Asked
+from modicum.risk.worker.messages import Asked
 from modicum.risk.worker.parent import analyzed
 from modicum.server.resources import Equipment, not_set_up
-from modicum.server.service.job import Job, Report
-from modicum.server.service.jobs import Jobs
+from modicum.server.service.jobs import Job, Jobs, Report
 from modicum.server.settings.tables import TablesOf
 
 

@@ -18,8 +18,7 @@ from modicum.core.document import Node
 from modicum.core.errors import Code, ConflictError, Problem, StaleError
 from modicum.ops.files.requests import load_text
 from modicum.policy import CompiledPolicy
-from modicum.server.service.job import Job, Report
-from modicum.server.service.jobs import Jobs
+from modicum.server.service.jobs import Job, Jobs, Report
 from modicum.server.service.threads import Threads
 from modicum.server.service.votes import refuse_repeated
 from modicum.writer.idempotency import Once

@@ -7,13 +7,22 @@ release is told to those whom it is not for.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from modicum.api.local.balances import Book, Entry, Reader
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.visibility import found, is_known_to
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
-from modicum.core.errors import Code, ConflictError, InputError, Mark, Problem
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    InputError,
+    InvariantError,
+    Mark,
+    Problem,
+)
 from modicum.server.service.threads import Threads
 
 T = TypeVar("T")
@@ -108,3 +117,24 @@ def id_unusable(release: str | None, mark: Mark | None = None) -> ConflictError:
             help="give the release an id of its own",
         )
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """A ledger for those who only look at what waits."""
+
+    view: LedgerView
+
+    def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
+        """Refuse: who looks adds nothing.
+
+        Raises:
+            InvariantError: Always.
+        """
+        raise InvariantError(
+            Problem(Code.INTERNAL, "who looks at what waits adds nothing")
+        )
+
+    def look(self) -> tuple[Book, Reader, str]:
+        """Return the book, its reader, and the time."""
+        return self.view.look()

@@ -23,7 +23,7 @@ from modicum.core.reader import (
 )
 from modicum.core.yaml_reader import read_document
 from modicum.ops.files.documents import read_bytes
-from modicum.policy.declarations.reservations import read_reservations
+from modicum.policy.declarations.governance import read_reservations
 from modicum.server.settings.binding import known_head
 from modicum.server.settings.grants import read_grants
 from modicum.server.settings.model import (

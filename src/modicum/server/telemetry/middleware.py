@@ -13,7 +13,7 @@ from modicum.server.problems import problems_response
 from modicum.server.telemetry.context import Watch
 from modicum.server.telemetry.log import Level, Served
 from modicum.server.telemetry.tracebacks import kind_of
-from modicum.server.telemetry.traceparent import trace_parent
+from modicum.server.telemetry.traces import trace_parent
 
 #: Stands for a route where no route takes a request.
 NO_ROUTE: Final = "(none)"

@@ -13,8 +13,7 @@ from prometheus_client.metrics_core import (
     Metric,
 )
 
-from modicum.server.telemetry.ledger_metrics import LedgerFacts
-from modicum.server.telemetry.remembered import Found
+from modicum.server.telemetry.ledger_metrics import Found, LedgerFacts
 
 #: What is answered to who asks for the page.
 MEDIA_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4

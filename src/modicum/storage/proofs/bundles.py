@@ -29,7 +29,7 @@ from modicum.ledger.proof.zip_format import begins_like, packed, unpacked
 from modicum.storage.proofs.signing_keys import Signing
 from modicum.storage.proofs.verification import Trust, Verified, verify_log
 from modicum.storage.read_only import StillStore
-from modicum.system.new_files import write_whole
+from modicum.system.files import write_whole
 
 #: So many first bytes tell whether a file was meant to be a bundle.
 _START = 64

@@ -34,7 +34,7 @@ from modicum.core.errors import (
     UnavailableError,
     UsageError,
 )
-from modicum.integrations import tumult_answers, tumult_script
+from modicum.integrations import tumult_script as tumult_answers
 from modicum.integrations.loader import Adapters
 from modicum.integrations.tumult_script import TUMULT
 
@@ -46,7 +46,7 @@ WELL = {"tables": [], "granted": {"rho": "1/2"}, "remaining": {"rho": "1/8"}}
 @pytest.fixture(autouse=True)
 def _played(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = replace(TUMULT, file=Path(fake_runner.__file__))
-    monkeypatch.setattr(tumult_script, "TUMULT", runner)
+    monkeypatch.setattr(tumult_answers, "TUMULT", runner)
 
 
 @pytest.fixture
@@ -303,8 +303,8 @@ def test_a_wrong_environment_costs_nothing(
     script = tmp_path / "script.py"
     script.write_text("")
     older = {"tmlt.analytics": ("0.20",), "tmlt.core": ("0.19",)}
-    runner = replace(tumult_script.TUMULT, versions=older)
-    monkeypatch.setattr(tumult_script, "TUMULT", runner)
+    runner = replace(tumult_answers.TUMULT, versions=older)
+    monkeypatch.setattr(tumult_answers, "TUMULT", runner)
     one = tumult(use)
     with pytest.raises(UsageError, match=r"tmlt\.analytics has version 0\.21\.0"):
         one.prepare(script, {"visits": one.rows_with_id(rows)})

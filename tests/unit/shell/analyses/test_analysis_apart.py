@@ -29,8 +29,16 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.risk.worker import parent
-from modicum.risk.worker.asked import Analysis, Asked, Bounds
-from modicum.risk.worker.messages import Failed, Found, Line, read, written
+from modicum.risk.worker.messages import (
+    Analysis,
+    Asked,
+    Bounds,
+    Failed,
+    Found,
+    Line,
+    read,
+    written,
+)
 from modicum.risk.worker.parent import analyzed
 from modicum.risk.worker.process import answer
 
@@ -332,7 +340,7 @@ def test_it_ends_with_whoever_began_it(tmp_path: Path, scratch: Path) -> None:
         "import itertools, os, signal, sys, tempfile; sys.path[:] = sys.argv[3:];"
         " tempfile.tempdir = sys.argv[2];"
         " from modicum.risk.worker.parent import analyzed;"
-        " from modicum.risk.worker.asked import Asked, Bounds;"
+        " from modicum.risk.worker.messages import Asked, Bounds;"
         " calls = itertools.count();"
         " end = lambda _: next(calls) > 39 and os.kill(os.getpid(), signal.SIGKILL);"
         f" analyzed({{'': sys.argv[1]}}, {SLOW!r}, Bounds(), end)"

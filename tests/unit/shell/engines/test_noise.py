@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from modicum.core.errors import Code, InputError, InvariantError, UnavailableError
 from modicum.engines import noise as module
 from modicum.engines.noise import SCALE_MAX, OpenDpSampler, priced
-from modicum.query.scales import gaussian_scale, laplace_scale
+from modicum.query.intervals import gaussian_scale, laplace_scale
 from modicum.query.sensitivity import root
 
 SAMPLER = OpenDpSampler()

@@ -21,10 +21,14 @@ from modicum.api.local.escrow.proposal import Heading
 from modicum.core.errors import ModicumError
 from modicum.engines.file_types import header_of
 from modicum.engines.sources import CsvFile
-from modicum.ops.escrow.epsilon_choice import QueryRisk, contract_risk, query_risk
-from modicum.ops.escrow.own_risk import own_risk
+from modicum.ops.escrow.epsilon_choice import (
+    QueryRisk,
+    contract_risk,
+    own_risk,
+    query_risk,
+)
 from modicum.policy.compiler import compile_text
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Claim
 
 POLICY = """\
 modicum: policy/v1

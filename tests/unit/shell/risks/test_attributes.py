@@ -8,7 +8,7 @@ import pytest
 
 from modicum.core.errors import Code
 from modicum.risk.arguments import GivenError
-from modicum.risk.measurement.attributes import attributes_read
+from modicum.risk.measurement.facts import attributes_read
 from modicum.risk.question import Question, read_question
 
 COLUMNS = {

@@ -14,7 +14,7 @@ import pytest
 
 import modicum as mo
 from modicum.core.errors import Code, InputError, UsageError
-from modicum.risk.claims import Claim
+from modicum.risk.choice import Claim
 from modicum.risk.measurement import Risk, choose_publicly, rdr
 
 ROWS = [

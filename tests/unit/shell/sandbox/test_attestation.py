@@ -26,8 +26,7 @@ from modicum.sandbox.attestation import (
     SimulatedVerifier,
     simulated_evidence,
 )
-from modicum.sandbox.sev_snp import SevSnp
-from modicum.sandbox.snp_report import Tcb, parse
+from modicum.sandbox.sev_snp import SevSnp, Tcb, parse
 
 NONCE = b"n" * 32
 MEASUREMENT = bytes(range(48))

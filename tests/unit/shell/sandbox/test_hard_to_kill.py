@@ -15,7 +15,7 @@ from modicum.api.ports.escrow import Limits
 from modicum.core.errors import UnavailableError
 from modicum.escrow.programs import Table
 from modicum.sandbox import deadline, slots
-from modicum.sandbox.places import Places
+from modicum.sandbox.slots import Places
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
 #: How much later than its time a run may be told, on a busy machine.

@@ -15,8 +15,7 @@ from modicum.api.ports.escrow import Limits
 from modicum.core.errors import InvariantError, UnavailableError
 from modicum.sandbox import deadline, fixed_time, slots
 from modicum.sandbox.fixed_time import Run, told_at_the_end
-from modicum.sandbox.places import Places
-from modicum.sandbox.stays import Stay, staying
+from modicum.sandbox.slots import Places, Stay, staying
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
 

@@ -15,15 +15,14 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from samples.sandboxed import record, told_in
 
-from modicum.api.ports.escrow import SECONDS_MIN, Limits, Sandbox
-from modicum.api.ports.results import score_to_bytes
+from modicum.api.ports.escrow import SECONDS_MIN, Limits, Sandbox, score_to_bytes
 from modicum.core.errors import InputError
 from modicum.escrow.programs import STEPS, Program, Range, Table
 from modicum.sandbox.factory import bubblewrap, gvisor, sandbox_for, wasm
 from modicum.sandbox.fixed_time import Run
 from modicum.sandbox.job import job_bytes
-from modicum.sandbox.places import Places
 from modicum.sandbox.scores import BITS_MAX, on_grid, told
+from modicum.sandbox.slots import Places
 
 UNIT = Range(Fraction(0), Fraction(1))
 SHORT = Limits(seconds=1.0, memory_bytes=2**28, processes=4)

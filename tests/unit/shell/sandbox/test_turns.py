@@ -22,7 +22,7 @@ from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.escrow.programs import Program, Range
 from modicum.sandbox import deadline, slots
 from modicum.sandbox.deadline import Patience
-from modicum.sandbox.places import Places
+from modicum.sandbox.slots import Places
 from modicum.sandbox.tier import Tier
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
@@ -52,7 +52,7 @@ def another_process(folder: Path, at_a_time: int) -> Iterator[None]:
     script = f"""
         import pathlib, sys
         from modicum.sandbox import slots as turns
-        from modicum.sandbox.places import Places
+        from modicum.sandbox.slots import Places
         turns.folder = lambda: pathlib.Path({str(folder)!r})
         kept = Places(None, {at_a_time}).take()
         print("taken", flush=True)

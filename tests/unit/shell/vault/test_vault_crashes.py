@@ -20,7 +20,7 @@ from modicum.vault import (
     new_key_file,
     open_vault,
 )
-from modicum.vault.names import names_of
+from modicum.vault.folder import names_of
 
 #: More than any of the operations below has.
 STEPS_MAX = 40

@@ -34,7 +34,7 @@ from modicum.vault import (
     open_vault,
 )
 from modicum.vault import folder as folder_module
-from modicum.vault.names import names_of
+from modicum.vault.folder import names_of
 
 CONTENT = b"age,race\n39,White\n" * 40_000
 

@@ -26,7 +26,7 @@ from modicum.vault import (
     open_vault,
     retire_key,
 )
-from modicum.vault.names import names_of
+from modicum.vault.folder import names_of
 
 KEY = bytes(range(32))
 A, B = Context("a", "0" * 64), Context("b", "0" * 64)

@@ -14,7 +14,7 @@ from oracle.sealed_things import decrypt
 from modicum.core.errors import Code, InputError, VerificationError
 from modicum.vault import encrypted_stream
 from modicum.vault.encrypted_stream import HEADER_BYTES, decrypted, encrypted
-from modicum.vault.names import Names, names_of
+from modicum.vault.folder import Names, names_of
 
 KEY = bytes(range(32))
 #: The smallest chunks that are read.

@@ -33,7 +33,7 @@ from modicum.vault import (
     TransitKeys,
     Wrapped,
     open_vault,
-    transit_asking,
+    transit,
     transit_keys,
 )
 
@@ -350,7 +350,7 @@ def test_nobody_there(where: Transit) -> None:
 def test_a_service_that_trickles_is_not_waited_for(
     keys: TransitKeys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transit_asking, "SECONDS_MAX", -1.0)
+    monkeypatch.setattr(transit, "SECONDS_MAX", -1.0)
     with pytest.raises(UnavailableError, match="too great length"):
         keys.current()
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from modicum.api.local.access.access_document import Access
-from modicum.api.local.access.grants import READING, Granting, no_access
+from modicum.api.local.access.grants import READING, Access, Granting, no_access
 from modicum.api.local.access.row_filters import Columns
 from modicum.api.local.history import denied_release
 from modicum.api.local.ledger_view import LedgerView

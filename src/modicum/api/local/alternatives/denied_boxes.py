@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ from modicum.ledger.cells.axes import Box, Space
 from modicum.ledger.cells.family import Family, Inquiry
 from modicum.ledger.cells.partition import Integers, ends_of
 from modicum.policy.rules import Stage
+from modicum.release import Span
+from modicum.release.parts import merged
 
 
 class Parted(NamedTuple):
@@ -126,3 +129,150 @@ def _boxes(family: Family, inquiry: Inquiry, places: Integers) -> Integers:
     ]
     whole = then.ends[np.isin(then.owner, segments[~torn])]
     return np.concatenate([whole, ends_of(pieces)]) if pieces else whole
+
+
+def denying_spaces(trials: Trials) -> Iterator[tuple[str, Space]]:
+    """Yield the rules that deny a release, and where their units lie.
+
+    Args:
+        trials: The release, and the ledger it is tried on.
+    """
+    for loss in trials.verdict.losses:
+        if not loss.allowed:
+            yield loss.rule.id, trials.look.balances.family(loss.rule.unit).space
+
+
+def edges(trials: Trials, unit: str, axis: int) -> set[int]:
+    """Return the numbers along an axis at which segments of a unit begin.
+
+    Args:
+        trials: What lends the ledger.
+        unit: The unit.
+        axis: Which axis of its space.
+    """
+    ends = trials.look.balances.family(unit).segments.then().ends[:, axis]
+    return {*ends[:, 0].tolist(), *(ends[:, 1] + 1).tolist()}
+
+
+def halved(box: Box, cuts: Sequence[Sequence[int]]) -> tuple[Box, ...]:
+    """Return a box in two, cut in the middle of the axis that has the most cuts.
+
+    Args:
+        box: The box.
+        cuts: By axis, the numbers at which a cut may lie before, rising.
+
+    Returns:
+        Nothing if no cut lies inside.
+
+    Examples:
+        >>> halved(((0, 9), (0, 9)), [[5], [2, 4, 12]])
+        (((0, 9), (0, 3)), ((0, 9), (4, 9)))
+    """
+    inner = [
+        [cut for cut in own if low < cut <= high]
+        for own, (low, high) in zip(cuts, box, strict=True)
+    ]
+    axis = max(range(len(box)), key=lambda one: len(inner[one]), default=0)
+    if not box or not inner[axis]:
+        return ()
+    low, high = box[axis]
+    cut = inner[axis][len(inner[axis]) // 2]
+    before, after = box[:axis], box[axis + 1 :]
+    return (*before, (low, cut - 1), *after), (*before, (cut, high), *after)
+
+
+#: Space is not sliced more finely than this: that would take seconds.
+_SLICES_MAX = 5000
+
+
+def remainder(own: Integers, taken: Integers, most: int) -> list[Box] | None:
+    """Return disjoint boxes that make up what lies in some boxes and not in others.
+
+    Space is sliced along its last axis first, wherever something begins or ends
+    there; slices that are alike and touch are one. On the first axis boxes are as
+    long as they can be.
+
+    Args:
+        own: Boxes, by box, axis and end; they have an axis.
+        taken: Boxes that are taken away.
+        most: Give up as soon as there are more boxes.
+
+    Returns:
+        The boxes; None if they are too many, or would have to be cut too finely.
+
+    Examples:
+        >>> square = np.array([[(0, 9), (0, 9)]])
+        >>> remainder(square, np.array([[(2, 3), (5, 9)]]), 10)
+        [((0, 9), (0, 4)), ((0, 1), (5, 9)), ((4, 9), (5, 9))]
+    """
+    ends = np.concatenate([own, taken]) + np.array([0, 1])
+    if prod(len(np.unique(one)) for one in ends.swapaxes(0, 1)[1:]) > _SLICES_MAX:
+        return None
+    found: list[Box] = []
+    for box in _sliced(np.unique(own, axis=0), np.unique(taken, axis=0)):
+        if len(found) == most:
+            return None
+        found.append(box)
+    return found
+
+
+def _sliced(own: Integers, taken: Integers) -> Iterator[Box]:
+    if own.shape[1] == 1:
+        spans = (
+            [(low, high) for low, high in one[:, 0].tolist()] for one in (own, taken)
+        )
+        yield from (((low, high),) for low, high in apart(*spans))
+        return
+    alike: list[Span] = []
+    before: tuple[Box, ...] = ()
+    for span in _slices(own[:, -1], taken[:, -1]):
+        inner = tuple(_sliced(_within(own, span), _within(taken, span)))
+        if inner != before:
+            yield from _thick(before, alike)
+            before, alike = inner, []
+        alike.append(span)
+    yield from _thick(before, alike)
+
+
+def _within(boxes: Integers, span: Span) -> Integers:
+    """Return the boxes that hold a span of the last axis, without that axis."""
+    low, high = span
+    holds = (boxes[:, -1, 0] <= low) & (boxes[:, -1, 1] >= high)
+    found: Integers = np.unique(boxes[holds, :-1], axis=0)
+    return found
+
+
+def _thick(inner: tuple[Box, ...], spans: list[Span]) -> Iterator[Box]:
+    """Yield boxes that reach over spans of one more axis."""
+    yield from ((*box, span) for span in merged(spans) for box in inner)
+
+
+def _slices(own: Integers, taken: Integers) -> Iterator[Span]:
+    """Yield spans in which nothing begins or ends, of those that are not empty."""
+    ends = np.unique(np.concatenate([own, taken]) + np.array([0, 1]))
+    for low, after in zip(ends.tolist(), ends[1:].tolist(), strict=False):
+        if ((own[:, 0] <= low) & (own[:, 1] >= low)).any():
+            yield low, after - 1
+
+
+def apart(own: Iterable[Span], taken: Iterable[Span]) -> Iterator[Span]:
+    """Yield what of some spans lies in no other ones, as spans that do not touch.
+
+    Args:
+        own: The spans.
+        taken: The other ones.
+
+    Examples:
+        >>> list(apart([(1, 3), (4, 9)], [(8, 20), (2, 2)]))
+        [(1, 1), (3, 7)]
+    """
+    gone = merged(list(taken))
+    for low, high in merged(list(own)):
+        start = low
+        for first, last in gone:
+            if last >= start and first <= high:
+                if first > start:
+                    yield start, first - 1
+                start = last + 1
+        if start <= high:
+            yield start, high

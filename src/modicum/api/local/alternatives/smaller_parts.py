@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from modicum.api.local.alternatives.axes import PeopleAxes
-from modicum.api.local.alternatives.days_axis import DaysAxis
-from modicum.api.local.alternatives.denied_boxes import Parted
-from modicum.api.local.alternatives.part_cuts import denying_spaces
+from modicum.api.local.alternatives.axes import DaysAxis, PeopleAxes
+from modicum.api.local.alternatives.denied_boxes import Parted, denying_spaces
 from modicum.api.local.alternatives.trials import Trials, full_rules
 from modicum.api.local.explanation.release_text import Written, name_of, with_mechanisms
 from modicum.api.local.explanation.remedies import Fit

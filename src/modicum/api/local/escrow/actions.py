@@ -20,14 +20,13 @@ from modicum.api.local.escrow.approvals import (
     say_to_data,
 )
 from modicum.api.local.escrow.datasets import Declared, Given, Owned, register, shred
+from modicum.api.local.escrow.declared_tables import own_rows
 from modicum.api.local.escrow.disclosure import LetGo, let_go, look_for, told
 from modicum.api.local.escrow.execution import Ran
-from modicum.api.local.escrow.own_rows import own_rows
 from modicum.api.local.escrow.programs import program_of
 from modicum.api.local.escrow.proposal_actions import AskingOffice
 from modicum.api.local.escrow.review import named
-from modicum.api.local.escrow.run import run_query, run_task
-from modicum.api.local.escrow.running_blocks import run_blocks
+from modicum.api.local.escrow.run import run_blocks, run_query, run_task
 from modicum.api.local.governance.approvals import Word
 from modicum.api.ports.escrow import Sealed
 from modicum.core.errors import (

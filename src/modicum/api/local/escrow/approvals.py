@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from modicum.api.local.balances import Entry
+from modicum.api.local.governance.approval_cases import active_policy, reason_text
 from modicum.api.local.governance.approvals import Word, looked_at, refuse_content
-from modicum.api.local.governance.governance import active_policy, reason_text
 from modicum.core.errors import ApprovalError, Code, Problem
 from modicum.ledger.log.approval_statement import is_genuine, signed
 from modicum.ledger.log.contracts import Version
 from modicum.ledger.log.events import ApprovalGiven
-from modicum.ledger.state.agreement import Agreement
-from modicum.ledger.state.consent import Consent, Consents
+from modicum.ledger.state.consent import Agreement, Consent, Consents
 from modicum.ledger.state.datasets import OWNER, version_of
 from modicum.ledger.state.flow import Flow
 

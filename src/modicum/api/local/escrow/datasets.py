@@ -9,11 +9,11 @@ from functools import partial
 from typing import Final, Literal
 
 from modicum.api.local.balances import Book, Entry
-from modicum.api.local.escrow import places
+from modicum.api.local.escrow import programs
 from modicum.api.local.escrow.declared_tables import declared_table
 from modicum.api.local.escrow.execution import Tools
-from modicum.api.local.escrow.ledger import Ledger
-from modicum.api.local.governance.governance import active_policy, reason_text
+from modicum.api.local.escrow.retry import Ledger
+from modicum.api.local.governance.approval_cases import active_policy, reason_text
 from modicum.api.ports.engine import Engines
 from modicum.api.ports.escrow import Equipment, Vault, Work
 from modicum.core.document import from_python
@@ -26,7 +26,7 @@ from modicum.core.errors import (
 )
 from modicum.core.reader import text
 from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
-from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
+from modicum.ledger.log.events import DataRegistered, DataShredded
 from modicum.ledger.state.datasets import version_of
 from modicum.ledger.state.escrow import Escrow
 from modicum.query.tables import Table
@@ -112,7 +112,7 @@ def register(ledger: Ledger, tools: Tools, given: Given, actor: str) -> Version:
     for number in range(owns.next, owns.next + _NUMBERS_TRIED):
         version = Version(given.name, number)
         try:
-            sealed = vault.seal(places.of_data(version), given.content)
+            sealed = vault.seal(programs.of_data(version), given.content)
         except ConflictError:
             continue  # It was begun before, and its entry was never written.
         body = _registered(given, owns.owned, number, sealed.digest)
@@ -121,10 +121,10 @@ def register(ledger: Ledger, tools: Tools, given: Given, actor: str) -> Version:
         except UnavailableError:
             raise  # Nobody knows whether it was written; `_left_behind` sees to it.
         except Exception:  # Nothing was written.
-            vault.shred(places.of_data(version))
+            vault.shred(programs.of_data(version))
             raise
         for number_left in _left_behind(ledger, given.name):
-            vault.shred(places.of_data(Version(given.name, number_left)))
+            vault.shred(programs.of_data(Version(given.name, number_left)))
         return done
     raise ConflictError(
         Problem(
@@ -215,10 +215,10 @@ def shred(ledger: Ledger, vault: Vault, version: Version, reason: str) -> None:
     for place in ledger.turn(work):
         vault.shred(place)
     for number in _left_behind(ledger, version.id):
-        vault.shred(places.of_data(Version(version.id, number)))
+        vault.shred(programs.of_data(Version(version.id, number)))
     for number in _maybe_put_in(ledger, version.id):
         # Somebody may be about to register it: they are told that it is gone, then.
-        place = places.of_data(Version(version.id, number))
+        place = programs.of_data(Version(version.id, number))
         if vault.find(place) is not None:
             vault.shred(place)
 
@@ -260,13 +260,13 @@ def _owned(book: Book, given: Given, actor: str) -> _Owns:
 
 def _derived(escrow: Escrow, version: Version) -> list[str]:
     """Return where a version lies, and all that was computed of it."""
-    found = [places.of_data(version)]
+    found = [programs.of_data(version)]
     for flow in escrow.flows.values():
         if version in flow.contract.data.values() and flow.computes:
             terms = flow.contract.terms
             assert isinstance(terms, QueryTerms | TaskTerms)
             found += [
-                places.of_result(flow.contract.digest, run, name)
+                programs.of_result(flow.contract.digest, run, name)
                 for run in range(1, flow.runs + 1)
                 for name in terms.results
             ]

@@ -13,9 +13,8 @@ from typing import Any, Literal, cast
 from modicum.api.local.balances import Entry
 from modicum.api.local.escrow.proposal import scores_of
 from modicum.api.local.escrow.run import where_is
-from modicum.api.local.governance.governance import active_policy
-from modicum.api.ports.escrow import Sealed, Vault
-from modicum.api.ports.results import answers_from_bytes, score_from_bytes
+from modicum.api.local.governance.approval_cases import active_policy
+from modicum.api.ports.escrow import Sealed, Vault, answers_from_bytes, score_from_bytes
 from modicum.api.schema import escrow as schema
 from modicum.escrow.signals import bin_of, score_text
 from modicum.ledger import event_of
@@ -26,8 +25,7 @@ from modicum.ledger.log.contracts import (
     SignalTerms,
     TaskTerms,
 )
-from modicum.ledger.log.escrow_events import FlowReleased
-from modicum.ledger.log.events import DisclosureRecorded, ReleasePosted
+from modicum.ledger.log.events import DisclosureRecorded, FlowReleased, ReleasePosted
 from modicum.ledger.state.escrow import not_permitted
 from modicum.ledger.state.flow import Flow, disclosed, disclosure_of, in_general
 from modicum.ledger.state.lifecycle import ReleaseStatus

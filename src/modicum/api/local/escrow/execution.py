@@ -14,10 +14,9 @@ from typing import Final, TypeAlias
 
 from modicum.api.local.balances import Entry
 from modicum.api.local.decision import Decision
-from modicum.api.local.escrow import places
-from modicum.api.local.escrow.ledger import Ledger
-from modicum.api.local.escrow.retry import patiently, surely
-from modicum.api.local.steps import step
+from modicum.api.local.escrow import programs
+from modicum.api.local.escrow.retry import Ledger, patiently, surely
+from modicum.api.local.submit import step
 from modicum.api.ports.engine import Engines
 from modicum.api.ports.escrow import Apart, Equipment, Sealed, Still, Work, go_on
 from modicum.core.document import Node
@@ -30,8 +29,12 @@ from modicum.core.errors import (
 )
 from modicum.ledger import ReleaseStatus
 from modicum.ledger.log.contracts import Contract, QueryTerms, TaskTerms
-from modicum.ledger.log.escrow_events import FlowBegun, FlowFailed, FlowWithheld
-from modicum.ledger.log.events import ReleaseStarted
+from modicum.ledger.log.events import (
+    FlowBegun,
+    FlowFailed,
+    FlowWithheld,
+    ReleaseStarted,
+)
 from modicum.ledger.state.escrow import not_permitted
 from modicum.ledger.state.flow import in_general
 
@@ -191,7 +194,7 @@ def rows_of(entry: Entry, contract: Contract) -> Rows:
     rows = {}
     for one in contract.data.values():
         version = data[one.id].versions[one.number]
-        rows[one.id] = Sealed(places.of_data(one), version.sealed), version.media
+        rows[one.id] = Sealed(programs.of_data(one), version.sealed), version.media
     return rows
 
 

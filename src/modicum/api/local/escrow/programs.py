@@ -5,11 +5,40 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from modicum.api.local.escrow.places import of_code
 from modicum.api.ports.escrow import Vault
 from modicum.core.canonical import decode, digest, encode
 from modicum.core.errors import Code, ConflictError, Problem, VerificationError
 from modicum.escrow.programs import PROGRAM_KIND, Program, Range
+from modicum.ledger.log.contracts import Version
+
+
+def of_data(version: Version) -> str:
+    """Return what a version of a data set is called.
+
+    Args:
+        version: The version.
+    """
+    return f"data/{version.id}/{version.number}"
+
+
+def of_result(contract: str, run: int, name: str) -> str:
+    """Return what a result of a run is called.
+
+    Args:
+        contract: The digest of its contract.
+        run: The number of the run.
+        name: Which result.
+    """
+    return f"result/{contract}/{run}/{name}"
+
+
+def of_code(code: str) -> str:
+    """Return what the code of a program is called.
+
+    Args:
+        code: Its SHA-256.
+    """
+    return f"code/{code}"
 
 
 def program_text(program: Program) -> str:

@@ -20,7 +20,7 @@ from modicum.api.local.escrow.placement import (
     refuse_misplaced,
 )
 from modicum.api.local.escrow.programs import program_text, range_of
-from modicum.api.local.governance.governance import active_policy, reason_text
+from modicum.api.local.governance.approval_cases import active_policy, reason_text
 from modicum.api.ports.escrow import Limits
 from modicum.core.document import from_python
 from modicum.core.errors import Code, ConflictError, InputError, Problem
@@ -39,7 +39,7 @@ from modicum.ledger.log.contracts import (
     Terms,
     Version,
 )
-from modicum.ledger.log.escrow_events import ContractProposed
+from modicum.ledger.log.events import ContractProposed
 from modicum.ledger.state.flow import Flow
 
 #: A contract ends after so many seconds if nobody says otherwise: 30 days.

@@ -9,7 +9,6 @@ from fractions import Fraction
 from modicum.api.local.balances import Book, Entry
 from modicum.api.local.escrow.declared_tables import newest_of
 from modicum.api.local.escrow.execution import Tools
-from modicum.api.local.escrow.ledger import Ledger
 from modicum.api.local.escrow.placement import refuse_long
 from modicum.api.local.escrow.programs import keep_code
 from modicum.api.local.escrow.proposal import (
@@ -26,8 +25,9 @@ from modicum.api.local.escrow.proposal import (
     propose,
     refuse_in_vain,
 )
+from modicum.api.local.escrow.retry import Ledger
 from modicum.api.local.escrow.review import named
-from modicum.api.local.governance.governance import active_policy, reason_text
+from modicum.api.local.governance.approval_cases import active_policy, reason_text
 from modicum.api.ports.escrow import Limits
 from modicum.api.ports.storage import Clock
 from modicum.core.errors import (
@@ -41,9 +41,7 @@ from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.catalog import vetted
 from modicum.escrow.programs import Program
 from modicum.ledger.log.contracts import Contract, TaskTerms
-from modicum.ledger.log.escrow_events import (
-    ContractWithdrawn,
-)
+from modicum.ledger.log.events import ContractWithdrawn
 from modicum.ledger.state.escrow import Escrow as EscrowState
 from modicum.ledger.state.flow import Flow
 

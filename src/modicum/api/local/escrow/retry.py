@@ -4,14 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
-from modicum.api.local.balances import Entry
-from modicum.api.local.escrow.ledger import Ledger
+from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.queries.actions import Ledger as QueryLedger
+from modicum.api.local.queries.actions import Planning
 from modicum.api.ports.escrow import Equipment, Still, go_on
 from modicum.core.errors import UnavailableError
 
 T = TypeVar("T")
+
+
+class Onlooker(Planning, Protocol):
+    """What those need who only look at the escrow."""
+
+    def look(self) -> tuple[Book, Reader, str]:
+        """Return the book of a ledger that exists, its reader, and the time."""
+        ...
+
+
+class Ledger(Onlooker, QueryLedger, Protocol):
+    """What the escrow needs of a workspace."""
+
+    def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
+        """Do some work in the turn of a ledger that exists; it is durable then.
+
+        Args:
+            work: Adds events.
+            deciding: Whether it decides about releases.
+        """
+        ...
+
 
 #: How long a ledger that cannot be reached is waited for, in seconds: time and again.
 _PAUSES: Final = (1.0, 4.0, 10.0, 15.0)

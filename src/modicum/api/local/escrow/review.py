@@ -9,15 +9,14 @@ from modicum.api.local.balances import Book, Reader
 from modicum.api.local.decision import Decision
 from modicum.api.local.escrow.block_scores import read_again
 from modicum.api.local.escrow.declared_tables import charge_of, read_query, tables_of
-from modicum.api.local.escrow.ledger import Onlooker
+from modicum.api.local.escrow.retry import Onlooker
 from modicum.api.local.queries.actions import plan_of
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, ConflictError, InputError, Problem, StaleError
 from modicum.escrow.block_release import BlockScore
 from modicum.ledger import Event, event_of
 from modicum.ledger.log.contracts import Charge, QueryTerms, TaskTerms
-from modicum.ledger.state.agreement import Agreement
-from modicum.ledger.state.consent import Consents
+from modicum.ledger.state.consent import Agreement, Consents
 from modicum.ledger.state.datasets import DataSet
 from modicum.ledger.state.escrow import Escrow as EscrowState
 from modicum.ledger.state.escrow import not_permitted

@@ -8,14 +8,13 @@ from fractions import Fraction
 from typing import Final
 
 from modicum.api.local.escrow.declared_tables import newest_of
-from modicum.api.local.escrow.ledger import Ledger
+from modicum.api.local.escrow.retry import Ledger
 from modicum.api.local.escrow.review import examined
-from modicum.api.local.governance.governance import active_policy
+from modicum.api.local.governance.approval_cases import active_policy
 from modicum.core.errors import Code, Problem, StaleError
-from modicum.escrow.dummy_answers import dummy_answers, with_noise
-from modicum.escrow.dummy_data import Dice
+from modicum.escrow.dummy_data import Dice, dummy_answers, with_noise
 from modicum.escrow.programs import Table
-from modicum.query.expected import errors_of
+from modicum.query.explanation import errors_of
 from modicum.query.query_file import QueryFile
 
 _SURE: Final = Fraction(19, 20)

@@ -10,9 +10,9 @@ from modicum.accounting import INFINITE, Total
 from modicum.accounting.grid import DELTA, coordinate_name
 from modicum.api.local.explanation.denial_text import amount, amount_text
 from modicum.api.schema.ledger import Spender
+from modicum.core.diagnostics import shortened
 from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
 from modicum.core.record import dataclass
-from modicum.core.text import shortened
 from modicum.ledger import RuleLoss
 
 

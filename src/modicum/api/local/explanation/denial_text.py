@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 
@@ -13,8 +13,8 @@ from modicum.accounting.grid import coordinate_name
 from modicum.api.schema.policy import ApproxDp
 from modicum.api.schema.release import Loss, RuleLines, Sums
 from modicum.api.schema.shape import Amount
+from modicum.core.diagnostics import shortened
 from modicum.core.rationals import LOSS_UNIT, brief, unpadded
-from modicum.core.text import shortened
 from modicum.ledger import RuleLoss, Verdict
 from modicum.ledger.decision.amounts import (
     Amounts,
@@ -23,7 +23,9 @@ from modicum.ledger.decision.amounts import (
     approximation,
     sums,
 )
+from modicum.ledger.decision.unlocked_shares import Locked
 from modicum.policy.rules import Stage
+from modicum.release import Span
 
 #: Where lines about a rule begin.
 _INDENT = " " * 9
@@ -104,11 +106,6 @@ def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
         yield f"{indent}{loss.denying} cells deny; {_of_these(loss)}"
     near, summed = approximation(loss), sums(loss)
     if loss.locked is not None:
-        from modicum.api.local.explanation.locked_words import (
-            locked_remedy,
-            locked_text,
-        )
-
         yield f"{indent}{locked_text(loss.locked, loss.rule.unit)}"
         yield f"{indent}{locked_remedy(loss.locked, loss.rule.unit)}"
     elif loss.share < 1:
@@ -259,3 +256,84 @@ def ordered(together: int, limit: int, scale: int) -> tuple[Amount, Amount]:
     if together > limit and shown <= shown_limit < math.inf:
         shown = Amount(math.nextafter(shown_limit, math.inf))
     return shown, shown_limit
+
+
+#: So many spans of groups are named.
+_SPANS_MAX = 5
+
+
+def locked_text(locked: Locked, unit: str) -> str:
+    """Return why nothing is unlocked in a cell.
+
+    Args:
+        locked: Why.
+        unit: The privacy unit of the rule.
+    """
+    return f"nothing is unlocked there: {' and '.join(_causes(locked, unit))}"
+
+
+def locked_remedy(locked: Locked, unit: str) -> str:
+    """Return what helps where nothing is unlocked.
+
+    Args:
+        locked: Why.
+        unit: The privacy unit of the rule.
+    """
+    if locked.unit:
+        return f"unlock some of it:  modicum plan open ID --unlock {unit}=SHARE"
+    if not locked.open:
+        return "the next group begins with the next round:  modicum plan open"
+    named = written_groups(locked.open)
+    if locked.unnamed:
+        return f"name those that are open:  {named}"
+    wait = "wait, or " if locked.ahead else ""
+    return f"{wait}name only groups that are open:  {named}"
+
+
+def written_groups(spans: Sequence[Span]) -> str:
+    """Return groups as a release names them, the newest if they are many.
+
+    Args:
+        spans: The groups, in order; at least one.
+    """
+    shown = spans[-_SPANS_MAX:]
+    if len(shown) == 1 and shown[0][0] < shown[0][1]:
+        return f"groups: {_item(shown[0])}"
+    return f"groups: [{', '.join(map(_item, shown))}]"
+
+
+def _causes(locked: Locked, unit: str) -> Iterator[str]:
+    if locked.unit:
+        yield f"the open round has `{unit}` at 0 % of every budget"
+    elif locked.unnamed:
+        yield (
+            "the release names no `groups`, and so reads those, too, that have not"
+            " begun"
+        )
+    else:
+        if locked.closed:
+            yield f"{_groups(locked.closed, 'has', 'have')} retired (retired: closed)"
+        if locked.ahead:
+            yield f"{_groups(locked.ahead, 'has', 'have')} not begun"
+        if locked.never:
+            yield f"{_groups(locked.never, 'never begins', 'never begin')}"
+
+
+def _groups(spans: Sequence[Span], one: str, several: str) -> str:
+    first, last = spans[0][0], spans[-1][1]
+    if first == last:
+        return f"group {first} {one}"
+    said = [_span(span) for span in spans[:_SPANS_MAX]]
+    if len(spans) > _SPANS_MAX:
+        said.append("others")
+    return f"groups {', '.join(said)} {several}"
+
+
+def _span(span: Span) -> str:
+    low, high = span
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _item(span: Span) -> str:
+    low, high = span
+    return str(low) if low == high else f"{{from: {low}, to: {high}}}"

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from modicum.api.local.balances import Book, Entry, Reader
 from modicum.api.local.explanation.conflicts import Conflict, conflicts
-from modicum.api.local.governance.governance import (
+from modicum.api.local.governance.approval_cases import (
     active_policy,
     missing_approvals,
     needs_approval,
     reason_text,
 )
-from modicum.api.local.told import Told
+from modicum.api.local.history import Told
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.reader import nearest
 from modicum.ledger.decision.approvals import Hearing, hearings_of_policy

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from modicum.api.local.balances import Entry
-from modicum.api.local.governance.governance import active_policy
+from modicum.api.local.governance.approval_cases import active_policy
 from modicum.core.document import Entries, Items, Node, Scalar, from_python
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.reader import (
@@ -22,7 +22,7 @@ from modicum.core.reader import (
 from modicum.ledger.log.events import Annotated, DisclosureRecorded
 from modicum.ledger.state.flow import DISCLOSURES
 from modicum.release import EVERYTHING, Vocabulary
-from modicum.release.read_part import read_part
+from modicum.release.part_parser import read_part
 
 #: A disclosure, plain as in a file or a tree with places.
 Disclosure: TypeAlias = "Mapping[str, object] | Node"

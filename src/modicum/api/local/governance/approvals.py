@@ -12,8 +12,8 @@ from msgspec import structs
 from modicum.api.local.balances import Entry
 from modicum.api.local.decision import Decision
 from modicum.api.local.evaluation import Asking, answer_to
-from modicum.api.local.governance.approval_cases import Topic
-from modicum.api.local.governance.governance import (
+from modicum.api.local.governance.approval_cases import (
+    Topic,
     active_policy,
     missing_approvals,
     reason_text,

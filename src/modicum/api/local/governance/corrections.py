@@ -12,7 +12,13 @@ from itertools import islice
 from modicum.api.local.backfill import id_of, price_past, refuse_future
 from modicum.api.local.balances import Entry
 from modicum.api.local.evaluation import Asking, Description, corrected_answer, place_of
-from modicum.api.local.governance.approval_cases import Topic, about_release
+from modicum.api.local.governance.approval_cases import (
+    Topic,
+    about_release,
+    active_policy,
+    reason_text,
+    refused,
+)
 from modicum.api.local.governance.approvals import (
     Said,
     Word,
@@ -20,14 +26,12 @@ from modicum.api.local.governance.approvals import (
     refuse_other_content,
     say,
 )
-from modicum.api.local.governance.governance import active_policy, reason_text, refused
 from modicum.api.local.governance.requests import Requested, outdated, requested_in
 from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.ledger import RecordedRelease, ReleaseStatus, event_of
 from modicum.ledger.decision.approvals import approved_by, hearings_of_release
-from modicum.ledger.log.events import PastRedescribed
+from modicum.ledger.log.events import PastRedescribed, ReleaseRequested
 from modicum.ledger.log.recorded_release import difference
-from modicum.ledger.log.request_events import ReleaseRequested
 from modicum.ledger.state.lifecycle import not_correctable, unknown_release
 from modicum.ledger.state.pending import is_requested
 from modicum.policy.declarations.roles import meant_by

@@ -6,11 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from modicum.api.local.balances import Book, Entry, Reader
-from modicum.api.local.governance.governance import active_policy, reason_text, refused
+from modicum.api.local.governance.approval_cases import (
+    active_policy,
+    reason_text,
+    refused,
+)
 from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.ledger import ChainBreakError, State, event_of
 from modicum.ledger.decision.approvals import Hearing, hearings_of_policy
-from modicum.ledger.log.request_events import PolicyProposed
+from modicum.ledger.log.events import PolicyProposed
 from modicum.ledger.state.pending import Proposal
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text

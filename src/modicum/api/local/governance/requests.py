@@ -11,13 +11,15 @@ from modicum.api.local.governance.approval_cases import (
     Topic,
     about_known_release,
     about_release,
+    active_policy,
+    reason_text,
+    refused,
 )
 from modicum.api.local.governance.approvals import decided_now, refuse_standing
-from modicum.api.local.governance.governance import active_policy, reason_text, refused
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.ledger import ChainBreakError, RecordedRelease, event_of
 from modicum.ledger.decision.approvals import Hearing, hearings_of_release
-from modicum.ledger.log.request_events import ReleaseRequested, RequestWithdrawn
+from modicum.ledger.log.events import ReleaseRequested, RequestWithdrawn
 from modicum.ledger.state.pending import Request, is_requested, no_request
 from modicum.policy import CompiledPolicy
 

@@ -11,7 +11,7 @@ from modicum.api import operations
 from modicum.api.local.handlers.errors import not_found
 from modicum.api.local.handlers.registry import answers
 from modicum.api.local.ledger_view import LedgerView
-from modicum.api.local.views.entries import entry_view
+from modicum.api.local.views.ledger import entry_view
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.api.schema.ledger import Head, StoredEntry

@@ -9,7 +9,7 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from modicum.api import operations
-from modicum.api.local.governance.governance import active_policy
+from modicum.api.local.governance.approval_cases import active_policy
 from modicum.api.local.handlers.errors import not_found
 from modicum.api.local.handlers.registry import answers
 from modicum.api.local.ledger_view import LedgerView

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Protocol, TypeVar
 
 from modicum.api.local.balances import Book, Entry, Reader
-from modicum.api.local.governance.governance import active_policy
+from modicum.api.local.governance.approval_cases import active_policy
 from modicum.api.local.plans.commit import (
     Committed,
     accepted_again,
@@ -17,13 +17,14 @@ from modicum.api.local.plans.commit import (
     refuse_stale,
 )
 from modicum.api.local.plans.plan import Plan
-from modicum.api.local.plans.remainder import Remainder, remainders
 from modicum.api.local.plans.requests import Request
 from modicum.api.local.plans.rounds import (
+    Remainder,
     Round,
     must_be_open,
     open_round,
     present_round,
+    remainders,
 )
 from modicum.api.local.plans.solution import SOLVER, Situation, make_plan
 from modicum.api.local.submit import RESERVATION_SECONDS

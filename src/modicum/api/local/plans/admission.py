@@ -1,12 +1,20 @@
-"""What stands in the way of a release in a plan, whatever is left of any budget."""
+"""Who may open rounds, and what stands in the way of a release in a plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from modicum.api.local.governance.governance import missing_approvals
+from modicum.api.local.governance.approval_cases import (
+    missing_approvals,
+    written_otherwise,
+)
+from modicum.core.errors import ApprovalError, Code, Problem
 from modicum.ledger import RecordedRelease, State
-from modicum.ledger.decision.approvals import Hearing, hearings_of_release
+from modicum.ledger.decision.approvals import (
+    Hearing,
+    hearings_of_release,
+    roles_missing,
+)
 from modicum.policy import Policy
 
 
@@ -66,3 +74,30 @@ def _uncounted(heard: Hearing, agreed: set[str]) -> Iterator[str]:
                 f"`{person}` agreed, but asks for it by planning it: let somebody else"
                 " plan, or agree"
             )
+
+
+def refuse_others(person: str, policy: Policy) -> None:
+    """Refuse somebody who may not open rounds.
+
+    Args:
+        person: The actor.
+        policy: The active policy.
+
+    Raises:
+        ApprovalError: If `opened_by` names roles and they have none of them.
+    """
+    missing = roles_missing(person, policy)
+    if missing is None:
+        return
+    wanted = " or ".join(missing)
+    raise ApprovalError(
+        Problem(
+            Code.NEEDS_APPROVAL,
+            f"`{person}` cannot open a round: that takes {wanted}",
+            notes=(
+                f"the active policy does not give them {wanted}",
+                *written_otherwise(person, policy),
+            ),
+            help="`opened_by` of `rotation` and `roles` of the policy say who may",
+        )
+    )

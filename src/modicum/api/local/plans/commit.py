@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from modicum.api.local.balances import Book, Entry
-from modicum.api.local.governance.governance import active_policy
+from modicum.api.local.governance.approval_cases import active_policy
 from modicum.api.local.plans.admission import in_the_way
 from modicum.api.local.plans.plan import Asked, Plan
 from modicum.api.local.plans.rounds import must_be_open, present_round

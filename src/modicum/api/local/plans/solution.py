@@ -8,9 +8,14 @@ from fractions import Fraction
 from math import lcm
 
 from modicum.api.local.plans.admission import in_the_way
-from modicum.api.local.plans.plan import Asked, Outcome, Plan
+from modicum.api.local.plans.plan import (
+    Asked,
+    Outcome,
+    Plan,
+    left_out_lines,
+    rejected_lines,
+)
 from modicum.api.local.plans.requests import Request
-from modicum.api.local.plans.why_not import left_out_lines, rejected_lines
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger import Balances, RecordedRelease, State
 from modicum.planner.allocation.optimum import BestEachRound

@@ -10,8 +10,12 @@ from dataclasses import dataclass
 
 from modicum.api.local.decision import Decision
 from modicum.api.local.evaluation import price_release
-from modicum.api.local.policies.test_format import Outcome, PolicyTest
-from modicum.api.local.policies.tested_groups import NO_GROUPS, planning_of
+from modicum.api.local.policies.test_format import (
+    NO_GROUPS,
+    Outcome,
+    PolicyTest,
+    planning_of,
+)
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.reader import Problems, fail, nearest

@@ -2,25 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Protocol
 
 import msgspec
 
 from modicum.api.local.decision import Decision
-from modicum.api.local.queries.data import by_table
 from modicum.api.local.queries.execution import answered, must_fit
-from modicum.api.local.queries.given import must_be_query
 from modicum.api.local.queries.variants import of_query
 from modicum.api.ports.engine import Engine, Engines, Lots, Sampler
+from modicum.api.ports.reservation import InUse
+from modicum.core.diagnostics import nearest
 from modicum.core.document import Node
-from modicum.core.errors import Code, ConflictError, Problem, StaleError, UsageError
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    InputError,
+    Problem,
+    StaleError,
+    UsageError,
+)
 from modicum.core.record import dataclass
 from modicum.ledger import ReleaseStatus, Standing
 from modicum.policy import CompiledPolicy
 from modicum.query.hints import remarks
 from modicum.query.query_file import QueryFile
 from modicum.query.results import Answers
+
+
+def by_table(data: object, tables: Sequence[str]) -> dict[str, object]:
+    """Return where the rows of each table of a query are.
+
+    Args:
+        data: By table, where its rows are. Of a query that reads one table, this may
+            also be just where they are.
+        tables: The tables that the query reads.
+
+    Raises:
+        UsageError: If a table has no data, or some is for a table that is not read.
+    """
+    if not isinstance(data, Mapping):
+        if len(tables) == 1 and data is not None:
+            return {tables[0]: data}
+        raise _refused(f"say where {_named(tables)} is", tables)
+    for table in data:
+        if table not in tables:
+            message = f"the query reads no table `{str(table)[:60]}`"
+            raise _refused(message, tables, nearest(str(table), tables))
+    missing = [table for table in tables if table not in data]
+    if missing:
+        raise _refused(f"say where {_named(missing)} is", tables)
+    return {table: data[table] for table in tables}
+
+
+def _refused(message: str, tables: Sequence[str], meant: str = "") -> UsageError:
+    written = ", ".join(f'"{table}": …' for table in tables)
+    return UsageError(
+        Problem(
+            Code.UNKNOWN_NAME, message, label=meant, help=f"give  data={{{written}}}"
+        )
+    )
+
+
+def _named(tables: Sequence[str]) -> str:
+    return " and ".join(f"`{table}`" for table in tables)
+
+
+_FILE = 'read its file:  mo.load_query("query.yaml", ws.policy())'
+_SQL = "make one:  mo.sql_query(ID, SQL, tables=…, policy=ws.policy(), …)"
+
+
+def must_be_query(given: object) -> None:
+    """Refuse what is no query. What it says is not repeated: it may be SQL.
+
+    Args:
+        given: What somebody gave.
+
+    Raises:
+        InputError: If it is something else.
+    """
+    if isinstance(given, QueryFile):
+        return
+    what, remedy = f"of type {type(given).__name__}", f"{_FILE}  , or {_SQL}"
+    if isinstance(given, str) or hasattr(given, "__fspath__"):
+        is_sql = str(given).lstrip()[:6].casefold() == "select"
+        what, remedy = ("SQL", _SQL) if is_sql else ("a path", _FILE)
+    elif isinstance(given, Mapping):
+        what, remedy = "a mapping", _SQL
+    raise InputError(
+        Problem(Code.WRONG_TYPE, f"this is {what}, and no query yet", help=remedy)
+    )
 
 
 class Asking(Protocol):
@@ -284,5 +356,65 @@ def _refuse_told(decision: Decision) -> None:
             ),
             help="look for the answer that was kept; a new id is a new release, with"
             " new noise and a new loss",
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a query finds its rows, and what reads them there.
+
+    Attributes:
+        data: By table, where its rows are; of a query that reads one table, also this
+            alone.
+        engine: `duckdb` or `spark`.
+        spark_master: The cluster that Spark runs on.
+    """
+
+    data: object = field(repr=False)  # It may be the rows themselves.
+    engine: str
+    spark_master: str
+
+
+def answers_under(
+    use: InUse, ledger: Asking, engines: Engines, query: QueryFile, where: Where
+) -> Answers:
+    """Return the answers to the very query that is reserved.
+
+    Args:
+        use: The reservation in use.
+        ledger: The ledger.
+        engines: Where engines come from.
+        query: The query.
+        where: Where its rows are, and what reads them.
+
+    Raises:
+        ConflictError: If another release is reserved, or it ran already.
+        InputError: If the form of the data is not as declared.
+        StaleError: If it was read under another policy than the ledger decides by.
+        UsageError: If there is no such engine, or a table has no data.
+        ModicumError: If the engine fails.
+    """
+    must_be_query(query)
+    if query.heading.id != use.release:
+        raise _other(use, query)
+    planned(ledger, query)  # Refuses other contents under this id.
+    sources = by_table(where.data, query.asked.query.tables)
+    with engines.engine(where.engine, sources, where.spark_master) as opened:
+        sampler = engines.sampler()
+        must_fit(query.lowered, opened, sampler)
+        for one in query.lowered.mechanisms():
+            use.claim(str(one["name"]))
+        return answered(query, opened, sampler, engines.lots())
+
+
+def _other(use: InUse, query: QueryFile) -> ConflictError:
+    return ConflictError(
+        Problem(
+            Code.RELEASE_CONFLICT,
+            f"`{use.release}` is reserved, and this is the query `{query.heading.id}`",
+            notes=("a reservation covers the query that it was made for",),
+            help="reserve it by  ws.submit(query.described),  or run it by"
+            "  ws.queries.run",
         )
     )

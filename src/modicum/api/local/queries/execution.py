@@ -9,6 +9,7 @@ from fractions import Fraction
 from modicum.api.ports.engine import Engine, Lots, Sampler
 from modicum.core.errors import Code, InvariantError, Problem, check
 from modicum.core.redaction import scrubbed
+from modicum.query.aggregates import nodes_of
 from modicum.query.compiler import Line, Lowered
 from modicum.query.contribution_bounds import UNBOUNDED
 from modicum.query.groups import groups_of
@@ -17,7 +18,6 @@ from modicum.query.query_file import QueryFile
 from modicum.query.results import Answers, answers_of
 from modicum.query.sensitivity import root
 from modicum.query.statistics import Exact, ExactPlan, KeyValue, Statistic
-from modicum.query.tree import nodes_of
 
 Group = tuple[KeyValue, ...]
 

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from modicum.api.local.alternatives.asked import Asked
-from modicum.api.local.alternatives.digits import RUNGS, number_on, rung_below
+from modicum.api.local.alternatives.largest_fit import RUNGS, number_on, rung_below
+from modicum.api.local.alternatives.options import Asked
 from modicum.api.local.alternatives.trials import Trials, full_rules
 from modicum.api.local.decision import Decision
 from modicum.api.local.explanation.budget_fit import least

@@ -12,8 +12,8 @@ from modicum.api.local.governance.approval_cases import Spoken
 from modicum.api.local.governance.approvals import Said
 from modicum.api.local.governance.proposals import PendingPolicy, Proposed
 from modicum.api.local.governance.requests import PendingRequest, Requested
-from modicum.api.local.views.conflicts import conflict_view
-from modicum.api.local.views.problems import problems_view
+from modicum.api.local.views.ledger import problems_view
+from modicum.api.local.views.policy_changes import conflict_view
 from modicum.api.schema import approval as schema
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.policy import PolicyName

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from msgspec.structs import asdict
 
 from modicum.accounting.budgets import budget_text
-from modicum.api.local.views.problems import problems_view
+from modicum.api.local.views.ledger import problems_view
 from modicum.api.schema import policy as schema
 from modicum.policy import CompiledPolicy, Rule, RuleSet
 from modicum.policy.pruning.logic import Logic

@@ -1,30 +1,123 @@
-"""Where every rule stands, as answers show it."""
+"""The log, the standing of rules, and mistakes, as answers show them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 from msgspec.structs import asdict
 
 from modicum.api.local.explanation.denial_text import loss_view
 from modicum.api.local.ledger_view import LedgerView
-from modicum.api.local.views.problems import problems_view
-from modicum.api.schema import policy as schema
-from modicum.api.schema.ledger import Head
+from modicum.api.schema import policy as policy_schema
+from modicum.api.schema import problem as schema
+from modicum.api.schema.ledger import Entry, Head
 from modicum.api.schema.policy import NamedPolicy
 from modicum.core.errors import Problem
-from modicum.ledger import RuleLoss, State
+from modicum.ledger import Event, Record, RuleLoss, State
 from modicum.ledger.decision.amounts import filled
+from modicum.ledger.log import events as escrow_events
+from modicum.ledger.log.events import Body, PolicyProposed, event_name
+from modicum.ledger.state.escrow import EscrowBody
 from modicum.ledger.state.past_vocabulary import redefined_units
 from modicum.policy import CompiledPolicy
+
+#: A remark is cut to so many characters in a list.
+_SHOWN = 60
+
+
+def entry_view(record: Record, event: Event) -> Entry:
+    """Return an entry as an item of a list.
+
+    Args:
+        record: The entry as it is stored.
+        event: What it says.
+    """
+    return Entry(
+        seq=record.seq,
+        at=event.at,
+        actor=event.actor,
+        kind=event_name(event.body),
+        what=what_of(event.body),
+        blocking=getattr(event.body, "blocking", ()),
+        hash=record.hash,
+    )
+
+
+def what_of(body: Body) -> str:
+    """Return what an event is about, in few words.
+
+    Args:
+        body: The event.
+    """
+    match body:
+        case (
+            escrow_events.PolicyActivated(name=name, digest=digest)
+            | PolicyProposed(name=name, digest=digest)
+        ):
+            return f"{name} {digest[:12]}"
+        case escrow_events.ApprovalGiven(
+            subject=subject, id=identifier, approves=approves
+        ):
+            named = identifier[:12] if subject == "policy" else identifier
+            return f"{subject} {named}: {'approved' if approves else 'rejected'}"
+        case escrow_events.Annotated(about=about, text=text):
+            said = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+            return f"{about}: {said}" if about else said
+        case (
+            escrow_events.GroupActivated(group=group)
+            | escrow_events.GroupRetired(group=group)
+        ):
+            return f"group {group}"
+        case (
+            escrow_events.DisclosureRecorded(id=identifier)
+            | escrow_events.RoundOpened(id=identifier)
+            | escrow_events.PlanCommitted(id=identifier)
+        ):
+            return identifier
+        case _ if isinstance(body, EscrowBody):
+            return _what_of_flow(body)
+        case _:
+            return body.release if isinstance(body.release, str) else body.release.id
+
+
+def _what_of_flow(body: EscrowBody) -> str:
+    match body:
+        case escrow_events.DataRegistered() | escrow_events.DataShredded():
+            return f"{body.id} version {body.version}"
+        case escrow_events.ContractProposed(contract=contract):
+            return f"{contract.flow} {contract.id}"
+        case escrow_events.FlowReleased(contract=contract, to=recipient):
+            return f"{contract[:12]} to {recipient}"
+        case _:
+            return body.contract[:12]
+
+
+def problems_view(problems: Iterable[Problem]) -> tuple[schema.Problem, ...]:
+    """Return mistakes, each with its place."""
+    return tuple(
+        schema.Problem(
+            code=one.code.value,
+            message=one.message,
+            file=one.mark.file if one.mark else None,
+            line=one.mark.line if one.mark else None,
+            column=one.mark.column if one.mark else None,
+            length=one.mark.length if one.mark else None,
+            label=one.label,
+            notes=tuple(one.notes),
+            help=one.help,
+        )
+        for one in problems
+    )
+
 
 #: A rule that is fuller than this is near its limit.
 _NEAR = Fraction(4, 5)
 
 
-def status_view(view: LedgerView) -> schema.Status:
+def status_view(view: LedgerView) -> policy_schema.Status:
     """Return where every rule over history stands."""
-    return schema.Status(
+    return policy_schema.Status(
         **asdict(policy_view(view.policy(), view.state())),
         rules=tuple(map(standing_view, view.standings())),
         problems=problems_view(understated(view)),
@@ -43,7 +136,7 @@ def understated(view: LedgerView) -> tuple[Problem, ...]:
     return tuple(one.problem for one in found if one.rules)
 
 
-def policy_view(compiled: CompiledPolicy, state: State) -> schema.PolicyStatus:
+def policy_view(compiled: CompiledPolicy, state: State) -> policy_schema.PolicyStatus:
     """Return the policy that rules are from, and the ledger.
 
     Args:
@@ -51,7 +144,7 @@ def policy_view(compiled: CompiledPolicy, state: State) -> schema.PolicyStatus:
         state: The state at the head.
     """
     active, policy = state.policy, compiled.policy
-    return schema.PolicyStatus(
+    return policy_schema.PolicyStatus(
         policy=NamedPolicy(
             name=policy.name,
             digest=policy.digest,
@@ -59,7 +152,7 @@ def policy_view(compiled: CompiledPolicy, state: State) -> schema.PolicyStatus:
         ),
         active=None
         if active is None
-        else schema.ActivePolicy(
+        else policy_schema.ActivePolicy(
             name=active.name, digest=active.digest, entry=active.seq
         ),
         ledger=Head(seq=state.seq, head=state.head),
@@ -68,14 +161,14 @@ def policy_view(compiled: CompiledPolicy, state: State) -> schema.PolicyStatus:
     )
 
 
-def standing_view(loss: RuleLoss) -> schema.RuleStanding:
+def standing_view(loss: RuleLoss) -> policy_schema.RuleStanding:
     """Return where a rule stands.
 
     Args:
         loss: What it was charged.
     """
     shown = loss_view(loss)
-    return schema.RuleStanding(
+    return policy_schema.RuleStanding(
         rule=shown.rule,
         unit=shown.unit,
         stage="history",

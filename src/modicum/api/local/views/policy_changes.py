@@ -1,16 +1,47 @@
-"""History under another policy, as answers show it."""
+"""What another policy changes, and history under it, as answers show them."""
 
 from __future__ import annotations
 
 from msgspec.structs import asdict
 
+from modicum.accounting.budgets import budget_text
+from modicum.api.local.explanation.conflicts import Conflict
+from modicum.api.local.explanation.contributions import spenders_view
+from modicum.api.local.explanation.denial_text import ordered
 from modicum.api.local.policies.replay import History
 from modicum.api.local.policies.what_if import Change, Replayed, WhatIf
-from modicum.api.local.views.conflicts import conflict_view, spent_view
-from modicum.api.local.views.problems import problems_view
+from modicum.api.local.views.ledger import problems_view
 from modicum.api.schema import policy as schema
 from modicum.api.schema.ledger import Head
+from modicum.api.schema.policy import RuleSpent
+from modicum.ledger import RuleLoss
+from modicum.ledger.decision.amounts import amounts
 from modicum.policy import CompiledPolicy
+from modicum.policy.changes.differences import Differences, RuleChange, Verdict
+
+
+def spent_view(loss: RuleLoss) -> RuleSpent:
+    """Return what a rule was charged, and what it admits."""
+    shown = amounts(loss)
+    spent, limit = ordered(shown.together, shown.limit, shown.scale)
+    return RuleSpent(
+        rule=loss.rule.id,
+        unit=loss.rule.unit,
+        measure=shown.measure,
+        spent=spent,
+        limit=limit,
+    )
+
+
+def conflict_view(conflict: Conflict) -> schema.Conflict:
+    """Return a rule that history exceeds."""
+    fits = conflict.fits
+    return schema.Conflict(
+        **asdict(spent_view(conflict.loss)),
+        budget=budget_text(conflict.rule.budget),
+        fits=None if fits is None else budget_text(fits),
+        contributors=spenders_view(conflict.contributors, conflict.coordinate),
+    )
 
 
 def simulation_view(
@@ -75,4 +106,53 @@ def totals(found: WhatIf) -> schema.Totals:
         denied_now=len(found.of(Change.DENIED_NOW)),
         allowed_now=len(found.of(Change.ALLOWED_NOW)),
         recorded_over=sum(one.allowed and bool(one.blocking) for one in found.replayed),
+    )
+
+
+def differences_view(
+    old: CompiledPolicy, new: CompiledPolicy, found: Differences
+) -> schema.PolicyDiff:
+    """Return how two policies differ.
+
+    Args:
+        old: The policy that holds.
+        new: The one that would.
+        found: How they differ.
+    """
+    return schema.PolicyDiff(
+        old=_named(old),
+        new=_named(new),
+        same_document=found.same_document,
+        loosens=found.loosens,
+        counts={one.value: found.counts.get(one, 0) for one in Verdict},
+        rules=tuple(map(_change_view, found.rules)),
+        declared=tuple(
+            schema.DeclaredChange(
+                verdict=one.verdict.value, subject=one.subject, text=one.text
+            )
+            for one in found.declared
+        ),
+    )
+
+
+def _named(compiled: CompiledPolicy) -> schema.PolicyName:
+    return schema.PolicyName(name=compiled.policy.name, digest=compiled.policy.digest)
+
+
+def _change_view(change: RuleChange) -> schema.RuleChange:
+    old, new = change.old_budget, change.new_budget
+    return schema.RuleChange(
+        verdict=change.verdict.value,
+        stage=change.stage.value,
+        scope=change.scope,
+        context=tuple(change.context),
+        unit=change.unit,
+        old=change.old or None,
+        new=change.new or None,
+        old_budget=None if old is None else budget_text(old),
+        new_budget=None if new is None else budget_text(new),
+        predicate=change.predicate.value if change.predicate else None,
+        budget=change.budget.value if change.budget else None,
+        covered_by=change.covered_by or None,
+        across=tuple(change.across),
     )
