@@ -47,9 +47,9 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import modicum as mo
-from modicum.api.local.escrow.actions import EscrowOffice
-from modicum.api.local.escrow.datasets import Declared, Owned
-from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.actions import EscrowActions
+from modicum.api.local.escrow.datasets import Declared, Ownership
+from modicum.api.local.escrow.proposal import Purpose
 from modicum.ops.escrow.equipment import EscrowPlace
 from modicum.ops.escrow.factory import open_escrow
 from modicum.ops.files.queries import load_query
@@ -165,24 +165,24 @@ class Escrow:
         ledger, policy = folder / "ledger.db", folder / "policy.yaml"
         open_escrow(ledger, place, policy=policy).init()
         everybody = (*OWNERS, "amir")
-        self._offices: dict[str, EscrowOffice] = {
+        self._offices: dict[str, EscrowActions] = {
             one: open_escrow(ledger, place, actor=one).escrow for one in everybody
         }
         self._amir = self._offices["amir"]
-        owned = Owned(dict.fromkeys(OWNERS, ()), len(OWNERS), contracts_max=1000)
+        owned = Ownership(dict.fromkeys(OWNERS, ()), len(OWNERS), contracts_max=1000)
         self._offices["olga"].register("people", rows, Declared(TABLES), owned)
 
     def ready(self, name: str, sql: str, *, exact: bool) -> Callable[[], object]:
         """Return what runs a contract that is agreed to."""
         queries = [query_text(f"release-{name}", sql)]
-        self._amir.ask_query(Heading(name, "to know"), queries, exact=exact)
+        self._amir.ask_query(Purpose(name, "to know"), queries, exact=exact)
         self._agree(name)
         return lambda: self._amir.run(name)
 
     def received(self, name: str) -> Callable[[], object]:
         """Return what receives the answers of a contract that ran."""
         out = f"{name}-out"
-        self._amir.ask_output(Heading(out, "to know", uses=1), name)
+        self._amir.ask_output(Purpose(out, "to know", uses=1), name)
         self._agree(out)
         return lambda: self._amir.receive(out)
 

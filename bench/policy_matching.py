@@ -26,7 +26,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from modicum.accounting import Loss, mechanisms
-from modicum.ledger.bulk import Asked, QuickBalances, numba_engine
+from modicum.ledger.bulk import QuickBalances, ReleaseRows, numba_engine
 from modicum.ledger.bulk.layout import Booleans, Integers, Layout, Rows, layout_of
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy
@@ -201,7 +201,7 @@ class Dense:
         """Copy the sums of all rules."""
         self._sums[:] = sums.T
 
-    def every_test_on_every_rule(self, asked: Asked) -> bool:
+    def every_test_on_every_rule(self, asked: ReleaseRows) -> bool:
         """Return whether a release of one mechanism may pass."""
         losses = asked.losses[0].T
         each = [loss[self._unit] for loss in losses]
@@ -209,7 +209,7 @@ class Dense:
             self._matching(asked) & ~_within(self._sums, self._caps, each)
         ).any()
 
-    def by_blocks(self, asked: Asked) -> bool:
+    def by_blocks(self, asked: ReleaseRows) -> bool:
         """Return the same; in each block of rules, a loss is one number."""
         matching, losses = self._matching(asked), asked.losses[0]
         for block in self._blocks:
@@ -219,14 +219,14 @@ class Dense:
                 return False
         return True
 
-    def matching_first(self, asked: Asked) -> bool:
+    def matching_first(self, asked: ReleaseRows) -> bool:
         """Return the same; the caps of rules that do not match are left alone."""
         numbers = np.flatnonzero(self._matching(asked))
         caps, sums = self._caps[:, numbers], self._sums[:, numbers]
         losses = asked.losses[0][self._unit[numbers]].T
         return bool(_within(sums, caps, losses).all())
 
-    def _matching(self, asked: Asked) -> Booleans:
+    def _matching(self, asked: ReleaseRows) -> Booleans:
         """Return which rules are about an attribute and a context of the release."""
         masks: dict[int, int] = {}
         reads: list[Booleans] = []
@@ -264,7 +264,7 @@ def _within(
 
 # --- the comparison -------------------------------------------------------------------
 
-Side: TypeAlias = Callable[[Asked], bool]
+Side: TypeAlias = Callable[[ReleaseRows], bool]
 
 
 @dataclass

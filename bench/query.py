@@ -170,14 +170,14 @@ def private(
 ) -> Callable[[str], object]:
     """Return what asks the query with its bounds, and maybe with noise."""
     from modicum.api.local.queries.execution import noisy_of
-    from modicum.engines.factory import SystemLots
+    from modicum.engines.factory import SystemSecrets
     from modicum.engines.noise import OpenDpSampler
     from modicum.ops.files.queries import load_query
     from modicum.query.results import answers_of
 
     query = load_query(folder / "query.yaml", folder / "policy.yaml")
     opened = open_engine(folder, engine, path, memory)
-    lots, sampler = SystemLots(), OpenDpSampler()
+    lots, sampler = SystemSecrets(), OpenDpSampler()
 
     def run(kind: str) -> object:
         if kind == "bounded":

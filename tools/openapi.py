@@ -17,7 +17,7 @@ from typing import Any
 from modicum.server.app import build
 from modicum.server.openapi import description_of, operations
 from modicum.server.rate_limits import Rates
-from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.context import TelemetryContext
 
 FILE = Path(__file__).parents[1] / "docs" / "reference" / "openapi.json"
 
@@ -26,7 +26,9 @@ Json = dict[str, Any]
 
 def described() -> Json:
     """Return the description of the server, without any ledger."""
-    parts: Any = SimpleNamespace(entrance=None, watch=Watch(), strangers=Rates())
+    parts: Any = SimpleNamespace(
+        entrance=None, watch=TelemetryContext(), strangers=Rates()
+    )
     return description_of(build(parts))
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modicum.api.local import Decision, Workspace
-    from modicum.api.local.escrow.datasets import Declared, Owned
-    from modicum.api.local.escrow.proposal import Heading
+    from modicum.api.local.escrow.datasets import Declared, Ownership
+    from modicum.api.local.escrow.proposal import Purpose
     from modicum.api.ports.escrow import Limits as TaskLimits
     from modicum.client.factory import connect
     from modicum.core.errors import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from modicum.ops.escrow.epsilon_choice import contract_risk, own_risk, query_risk
     from modicum.ops.escrow.equipment import EscrowPlace
     from modicum.ops.escrow.factory import begin_vault, open_escrow
-    from modicum.ops.escrow.synthetic_answers import made_up_answers
+    from modicum.ops.escrow.synthetic_answers import synthetic_answers
     from modicum.ops.files import requests
     from modicum.ops.files.documents import load_policy, load_release
     from modicum.ops.files.queries import load_query, sql_query
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
     from modicum.risk.candidates import grid
     from modicum.risk.measurement import count
     from modicum.sandbox.catalog import task_program
-    from modicum.sandbox.trial import try_out
+    from modicum.sandbox.trial import dry_run
     from modicum.writer.factory import open_decider
-    from modicum.writer.idempotency import Once, Replayed
+    from modicum.writer.idempotency import IdempotencyKey, Replayed
     from modicum.writer.service import Decider, Limits
 
 # Name, module, name there (none for the module itself). Loaded when first used, so that
@@ -86,25 +86,25 @@ _PUBLIC = {
     "tasks": ("modicum.escrow.tasks", ""),
     "contract_risk": ("modicum.ops.escrow.epsilon_choice", "contract_risk"),
     "query_risk": ("modicum.ops.escrow.epsilon_choice", "query_risk"),
-    "made_up_answers": (
+    "synthetic_answers": (
         "modicum.ops.escrow.synthetic_answers",
-        "made_up_answers",
+        "synthetic_answers",
     ),
     "task_program": ("modicum.sandbox.catalog", "task_program"),
     "inspected": ("modicum.escrow.inspection", "inspected"),
     "Table": ("modicum.escrow.programs", "Table"),
-    "try_out": ("modicum.sandbox.trial", "try_out"),
+    "dry_run": ("modicum.sandbox.trial", "dry_run"),
     "own_risk": ("modicum.ops.escrow.epsilon_choice", "own_risk"),
-    "Heading": ("modicum.api.local.escrow.proposal", "Heading"),
+    "Purpose": ("modicum.api.local.escrow.proposal", "Purpose"),
     "Declared": ("modicum.api.local.escrow.datasets", "Declared"),
-    "Owned": ("modicum.api.local.escrow.datasets", "Owned"),
+    "Ownership": ("modicum.api.local.escrow.datasets", "Ownership"),
     # `Limits` are those of a decider.
     "TaskLimits": ("modicum.api.ports.escrow", "Limits"),
     "Version": ("modicum.ledger.log.contracts", "Version"),
     "Workspace": ("modicum.api.local", "Workspace"),
     "Decider": ("modicum.writer.service", "Decider"),
     "Limits": ("modicum.writer.service", "Limits"),
-    "Once": ("modicum.writer.idempotency", "Once"),
+    "IdempotencyKey": ("modicum.writer.idempotency", "IdempotencyKey"),
     "Replayed": ("modicum.writer.idempotency", "Replayed"),
     "Decision": ("modicum.api.local", "Decision"),
     "Release": ("modicum.release", "ReleaseDraft"),
@@ -145,12 +145,12 @@ __all__ = [
     "Decision",
     "Declared",
     "EscrowPlace",
-    "Heading",
+    "IdempotencyKey",
     "InputError",
     "Limits",
     "ModicumError",
-    "Once",
-    "Owned",
+    "Ownership",
+    "Purpose",
     "Release",
     "Replayed",
     "StaleError",
@@ -167,6 +167,7 @@ __all__ = [
     "contract_risk",
     "count",
     "declared",
+    "dry_run",
     "from_dp_event",
     "gaussian",
     "gdp",
@@ -178,7 +179,6 @@ __all__ = [
     "load_policy",
     "load_query",
     "load_release",
-    "made_up_answers",
     "open",
     "open_decider",
     "open_escrow",
@@ -190,9 +190,9 @@ __all__ = [
     "reservation",
     "risk",
     "sql_query",
+    "synthetic_answers",
     "task_program",
     "tasks",
-    "try_out",
     "zcdp",
 ]
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from modicum.ledger.decision.approvals import approvals_asked
+from modicum.ledger.decision.approvals import approvals_required
 from modicum.ledger.log.release_codec import release_from_plain
 from modicum.policy import Policy
 from modicum.policy.compiler import compile_text
@@ -174,7 +174,7 @@ class People:
 
     def _asked(self, release: Plain) -> tuple[Approval, ...]:
         assert self._policy is not None
-        return approvals_asked(release_from_plain(release), self._policy)
+        return approvals_required(release_from_plain(release), self._policy)
 
     def agreed_to_release(self, release: Plain, by: str) -> set[str] | None:
         """Return who agreed and counts if somebody submits it; None if too few."""

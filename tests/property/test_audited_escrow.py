@@ -23,11 +23,11 @@ from oracle.escrow import digest_of
 from samples.escrows import World
 from samples.forged import chained, drawn, forged, plain
 
-from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.proposal import Purpose
 from modicum.core.errors import ModicumError
 from modicum.ledger import Record, audit, event_of
-from modicum.reports.escrow_timeline import EscrowStory
-from modicum.reports.log_position import Told
+from modicum.reports.escrow_timeline import EscrowTimeline
+from modicum.reports.log_position import Placed
 
 Event: TypeAlias = dict[str, Any]
 
@@ -89,10 +89,10 @@ def test_a_statement_tells_as_many_bits_as_a_plain_count() -> None:
     told: Counter[tuple[str, str]] = Counter()
     for seed in FLOWING:
         rows = drawn(seed, 400)
-        story = EscrowStory()
+        story = EscrowTimeline()
         for row in rows:
             event = event_of(row, row.seq)
-            story.tell(Told(row.seq, event.at, event.actor), event.body)
+            story.tell(Placed(row.seq, event.at, event.actor), event.body)
         story.stand_at(event_of(rows[-1], len(rows)).at)
         plainly = bits_told(plain(rows))
         found = {(one.person, one.data): one.told for one in story.bits if one.told}
@@ -132,9 +132,9 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
     world.queried()
     world.scored()
     amir = world.office("amir")
-    amir.ask_output(Heading("out", "to know", recipients=("amir", "bea")), "q")
-    amir.ask_signal(Heading("signal", "to know"), "t")
-    amir.ask_raw_signal(Heading("raw", "to know"), "t", width=Fraction(1, 20))
+    amir.ask_output(Purpose("out", "to know", recipients=("amir", "bea")), "q")
+    amir.ask_signal(Purpose("signal", "to know"), "t")
+    amir.ask_raw_signal(Purpose("raw", "to know"), "t", width=Fraction(1, 20))
     for name in ("out", "signal", "raw"):
         world.agree(name)
         amir.receive(name)

@@ -26,7 +26,7 @@ from modicum.accounting.filters.unlock_schedule import Unlocking
 from modicum.accounting.grid import RHO
 from modicum.ledger import Balances, RuleLoss, decide
 from modicum.ledger.cells import segments
-from modicum.ledger.decision.balances import Brought
+from modicum.ledger.decision.balances import ReservedRelease
 from modicum.ledger.decision.unlocked_shares import Locked
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
@@ -354,7 +354,7 @@ class Life:
     balances: Balances
     ledger: DenseLedger
     releases: divided.Releases
-    brought: list[Brought] = field(default_factory=list)
+    brought: list[ReservedRelease] = field(default_factory=list)
     day: int = divided.DAWN
 
     @classmethod
@@ -376,7 +376,7 @@ class Life:
             yield self.releases.make(number, self.day)
 
     def let_in(self, new: RecordedRelease) -> None:
-        self.brought.append(Brought(new, self.day))
+        self.brought.append(ReservedRelease(new, self.day))
         self.balances.charge(new, self.day)
         self.ledger.add(new, self.day)
 

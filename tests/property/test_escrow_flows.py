@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from oracle.escrow import Plain, contract_of, permits
 from samples.escrows import PROGRAM, World, query
 
-from modicum.api.local.escrow.actions import EscrowOffice
-from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.actions import EscrowActions
+from modicum.api.local.escrow.proposal import Purpose
 from modicum.core.errors import ModicumError
 from modicum.ledger import event_of
 from modicum.ledger.log.event_codec import to_plain
@@ -54,7 +54,7 @@ class Story:
 
     def ask(self, flows: list[Flow]) -> None:
         self.number += 1
-        heading = Heading(
+        heading = Purpose(
             f"c-{self.number}",
             "to know",
             lasts_seconds=self.random.choice((7200, 10**6, 10**6)),
@@ -72,7 +72,7 @@ class Story:
             if chosen is None or self.random.random() < 0.2:
                 text = query(f"r-{self.number}", "0.05")
                 exact = self.random.random() < 0.7
-                plain = Heading(heading.id, heading.reason, heading.lasts_seconds)
+                plain = Purpose(heading.id, heading.reason, heading.lasts_seconds)
                 office.ask_query(plain, [text], exact=exact)
             else:
                 self.follow(office, heading, chosen)
@@ -80,9 +80,9 @@ class Story:
             self.seen["not asked"] += 1
         assert len(self.world.equipment.vault.opened) == opened
 
-    def follow(self, office: EscrowOffice, heading: Heading, flow: Flow) -> None:
+    def follow(self, office: EscrowActions, heading: Purpose, flow: Flow) -> None:
         name = flow.contract.id
-        plain = Heading(heading.id, heading.reason, heading.lasts_seconds)
+        plain = Purpose(heading.id, heading.reason, heading.lasts_seconds)
         if flow.contract.flow == "query":
             if self.luck(0.35):
                 office.ask_output(heading, name)

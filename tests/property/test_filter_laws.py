@@ -27,7 +27,7 @@ from modicum.accounting import (
     filter_for,
 )
 from modicum.accounting.budgets import RenyiBudget
-from modicum.accounting.filters.advanced_composition import WhitehouseFilter
+from modicum.accounting.filters.advanced_composition import AdvancedCompositionFilter
 from modicum.accounting.filters.budget import Filter, Shares, figure, limit
 from modicum.accounting.filters.prototype import (
     PUBLISHED_ORDERS,
@@ -239,7 +239,7 @@ def test_the_published_filter_is_refused_exactly_when_it_is_not_proven(
 def test_the_advanced_filter_is_the_formula_rounded_up(
     epsilons: list[Fraction], slack: Fraction
 ) -> None:
-    spent = WhitehouseFilter(Fraction(1), slack, Fraction(0))
+    spent = AdvancedCompositionFilter(Fraction(1), slack, Fraction(0))
     squares = Fraction(0)
     for eps in epsilons:
         loss = prices.declared_pure(eps=eps)

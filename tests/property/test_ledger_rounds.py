@@ -32,7 +32,7 @@ from modicum.planner.allocation.optimum import BestEachRound
 from modicum.planner.ledger_round.cancellation import Means
 from modicum.planner.ledger_round.coordinates import open_engine
 from modicum.planner.ledger_round.denial_reasons import obstacles
-from modicum.planner.ledger_round.plan import ON_LEDGER, Planned, plan_round
+from modicum.planner.ledger_round.plan import ON_LEDGER, RoundPlan, plan_round
 from modicum.planner.ledger_round.presolve import Reason
 from modicum.planner.ledger_round.problem import RoundProblem, problem_of
 from modicum.planner.verification import verify
@@ -360,7 +360,7 @@ def test_who_is_left_out_says_why() -> None:
 # --- plans ----------------------------------------------------------------------------
 
 
-def plan(one: Round, name: str, engine_of: EngineOf = NumpyEngine) -> Planned:
+def plan(one: Round, name: str, engine_of: EngineOf = NumpyEngine) -> RoundPlan:
     return plan_round(
         one.balances,
         one.requests,
@@ -391,7 +391,7 @@ def test_the_ledger_allows_every_plan_and_nothing_more() -> None:
     assert seen["exact"] > examples(5), seen
 
 
-def chosen(name: str, found: Planned) -> set[int]:
+def chosen(name: str, found: RoundPlan) -> set[int]:
     """Return what an allocator accepts of a round, by itself."""
     problem = found.problem
     if not problem.places:
@@ -400,7 +400,7 @@ def chosen(name: str, found: Planned) -> set[int]:
     return set(found.round.numbers[accepted].tolist())
 
 
-def replayed(one: Round, found: Planned) -> Balances:
+def replayed(one: Round, found: RoundPlan) -> Balances:
     """Check that the ledger allows a plan to the last, and then nothing else."""
     balances = one.copy()
     for number in found.accepted:
@@ -413,7 +413,7 @@ def replayed(one: Round, found: Planned) -> Balances:
     return balances
 
 
-def explained(one: Round, found: Planned, after: Balances) -> None:
+def explained(one: Round, found: RoundPlan, after: Balances) -> None:
     """Check what is said of the requests that a plan does not accept."""
     out = {each.request for each in found.left_out}
     for number in set(range(len(one.requests))) - set(found.accepted):

@@ -26,7 +26,7 @@ from modicum.query.compiler import Lowered, lower
 from modicum.query.contribution_bounds import UNBOUNDED
 from modicum.query.explanation import computed, derivation
 from modicum.query.model import AllOf, AnyOf, Compare, Condition, IsIn, Not
-from modicum.query.request import Asked, Discovery, Noise
+from modicum.query.request import Discovery, Noise, QueryRequest
 from modicum.query.results import answers_of
 from modicum.query.sql.statements import statements
 from modicum.query.statistics import Cap, Secrets
@@ -58,14 +58,14 @@ PERIODS = {"from": "2026-02-26", "to": "2026-03-04"}
 PART = Part(None, ((FIRST, FIRST + 6),), None)
 
 
-def asked_of(dice: random.Random) -> tuple[Asked, dict[str, Any]]:
+def asked_of(dice: random.Random) -> tuple[QueryRequest, dict[str, Any]]:
     """Return a random query with bounds, noise and loss, and its heading."""
     query = Drawer(dice).query()
     noise: Noise = dice.choice(["gaussian", "laplace"])
     names = dice.sample(["user", "user-month", "user-week", "user-day"], 3)
     caps = tuple(Cap(name, dice.choice([1, 2, 7, 10**6])) for name in names[:-1])
     dated = dice.random() < 0.85
-    asked = Asked(
+    asked = QueryRequest(
         query,
         TABLES,
         caps,

@@ -21,8 +21,8 @@ from modicum.api.local.dry_run import TrialStore
 from modicum.core.errors import ModicumError
 from modicum.ledger import audit
 from modicum.policy import CompiledPolicy
-from modicum.reports.approval_cases import matter_to_dict, word_to_dict
-from modicum.reports.timeline import Story
+from modicum.reports.approval_cases import case_to_dict, vote_to_dict
+from modicum.reports.timeline import Timeline
 from modicum.system.clock import FixedClock
 
 ASKING = POLICY[: POLICY.index("per_release:")] + (
@@ -80,11 +80,11 @@ def done(
         verbs[verb]()
 
 
-def told(store: TrialStore) -> tuple[Story, AskedAbout]:
+def told(store: TrialStore) -> tuple[Timeline, AskedAbout]:
     """Return what a statement tells of a log that holds, and what a slow look does."""
-    story = Story()
+    story = Timeline()
     audit(story.passing(store.read(0)))
-    story.matters.weigh_waiting()
+    story.matters.count_pending()
     rows = [(json.loads(one.payload)["event"], one.hash) for one in store.read(0)]
     return story, AskedAbout(rows)
 
@@ -101,8 +101,8 @@ def test_a_statement_tells_who_agreed_as_a_slow_look_at_the_log_does(
         done(store, step, f"because {number}")
     story, found = told(store)
     assert found.people.mistakes == []
-    assert [word_to_dict(one) for one in story.matters.words] == found.words
-    shown: list[dict[str, Any]] = [matter_to_dict(one) for one in story.matters.every]
+    assert [vote_to_dict(one) for one in story.matters.words] == found.words
+    shown: list[dict[str, Any]] = [case_to_dict(one) for one in story.matters.every]
     for one in shown:
         needs = one.pop("needs")
         if one["state"] == "pending":

@@ -19,7 +19,7 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 from modicum.storage.factory import open_store
 from modicum.system.clock import FixedClock, SystemClock
-from modicum.writer.idempotency import Once, Replayed
+from modicum.writer.idempotency import IdempotencyKey, Replayed
 from modicum.writer.service import Decider
 from samples.small import NOON, compiled, counts
 
@@ -221,7 +221,7 @@ def ask_once_and_be_struck(folder: Path, statement: int, how: str) -> None:
     store = open_store(folder / "ledger.db", keep_open=True)
     told = (folder / "told").open("a", encoding="utf-8")
     with Decider(store, FixedClock(NOON), policy=compiled(), actor="tester") as decider:
-        asked: dict[str, Callable[[Once], object]] = {
+        asked: dict[str, Callable[[IdempotencyKey], object]] = {
             "reserved": lambda once: decider.submit(counts("r-1"), once=once),
             "started": lambda once: decider.start("r-1", once=once),
             "posted": lambda once: decider.post("r-1", once=once),
@@ -233,9 +233,9 @@ def ask_once_and_be_struck(folder: Path, statement: int, how: str) -> None:
     os._exit(NOT_STRUCK if StruckConnection.left > 0 else 0)
 
 
-def once_for(word: str) -> Once:
+def once_for(word: str) -> IdempotencyKey:
     """Return what makes asking for something one that is done once."""
-    return Once(word, "0" * 64, lambda answer: word.encode())
+    return IdempotencyKey(word, "0" * 64, lambda answer: word.encode())
 
 
 def _until_told(ask: Callable[[], object]) -> None:

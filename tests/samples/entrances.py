@@ -17,8 +17,8 @@ from starlette.testclient import TestClient
 from modicum.core.errors import ModicumError
 from modicum.core.yaml_reader import read_document
 from modicum.server.auth.authentication import Recognizing
-from modicum.server.auth.middleware import Guard
-from modicum.server.auth.setup import Entrance
+from modicum.server.auth.middleware import AuthMiddleware
+from modicum.server.auth.setup import Authentication
 from modicum.server.problems import problem_response
 from modicum.server.settings.model import Settings
 from modicum.server.settings.reader import read_settings
@@ -67,7 +67,7 @@ def settings_of(
     return read_settings(read_document(data, "server.yaml"), folder)
 
 
-def app_behind(entrance: Entrance) -> FastAPI:
+def app_behind(entrance: Authentication) -> FastAPI:
     """Return a server behind an entrance."""
     app = FastAPI()
     recognizing = Recognizing([entrance.authenticator])
@@ -94,7 +94,7 @@ def app_behind(entrance: Entrance) -> FastAPI:
         assert isinstance(error, ModicumError)
         return problem_response(error)
 
-    app.add_middleware(Guard, gate=entrance.gate, refuse=problem_response)
+    app.add_middleware(AuthMiddleware, gate=entrance.gate, refuse=problem_response)
     return app
 
 

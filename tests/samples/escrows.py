@@ -14,9 +14,9 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from modicum.api.local import Workspace
-from modicum.api.local.escrow.actions import EscrowOffice
-from modicum.api.local.escrow.datasets import Declared, Owned
-from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.actions import EscrowActions
+from modicum.api.local.escrow.datasets import Declared, Ownership
+from modicum.api.local.escrow.proposal import Purpose
 from modicum.api.ports.escrow import Limits, Scorer, Sealed, Still, Work, go_on
 from modicum.core.canonical import digest
 from modicum.core.errors import Code, ConflictError, Problem, UnavailableError
@@ -52,7 +52,7 @@ ROWS = b"person,town,income\n" + b"".join(
     b"%d,%s,%s\n" % (n, b"north" if n % 2 else b"south", b"high" if n % 3 else b"low")
     for n in range(300)
 )
-OWNED = Owned({"olga": (), "pavel": ()}, 2, contracts_max=20, bits_max=20)
+OWNED = Ownership({"olga": (), "pavel": ()}, 2, contracts_max=20, bits_max=20)
 SCORE = b"""\
 def score(tables, arguments, reference):
     (table,) = tables.values()
@@ -291,7 +291,7 @@ class World:
         ws.adapters, ws.equipment = Adapters(), self.equipment
         return ws
 
-    def office(self, actor: str, still: Still = go_on) -> EscrowOffice:
+    def office(self, actor: str, still: Still = go_on) -> EscrowActions:
         """Return the escrow for somebody, who may not want a run any more."""
         found = self.workspace(actor).escrow
         assert found._given is not None
@@ -310,13 +310,13 @@ class World:
     def queried(self, name: str = "q", *, exact: bool = True, rho: str = "0.5") -> None:
         """Let a query of amir run."""
         self.office("amir").ask_query(
-            Heading(name, "to know"), [query(f"r-{name}", rho)], exact=exact
+            Purpose(name, "to know"), [query(f"r-{name}", rho)], exact=exact
         )
         self.agree(name)
         self.office("amir").run(name)
 
     def scored(self, name: str = "t", program: Program = PROGRAM) -> None:
         """Let a task of amir run on what `queried` left."""
-        self.office("amir").ask_task(Heading(name, "to know"), "q", program)
+        self.office("amir").ask_task(Purpose(name, "to know"), "q", program)
         self.agree(name)
         self.office("amir").run(name)

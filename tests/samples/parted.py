@@ -10,10 +10,10 @@ from functools import cache
 from itertools import product
 from typing import Any, TypeAlias
 
-from modicum.api.local.alternatives.trials import Look, Trials
+from modicum.api.local.alternatives.trials import HeadView, Trials
 from modicum.api.local.evaluation import price_release
 from modicum.ledger import Balances, RecordedRelease, decide
-from modicum.ledger.decision.balances import Brought
+from modicum.ledger.decision.balances import ReservedRelease
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 from modicum.release import Part
@@ -121,11 +121,13 @@ def priced(written: Written, compiled: CompiledPolicy) -> RecordedRelease:
     return price_release(written, compiled)
 
 
-def look(compiled: CompiledPolicy, history: Iterable[RecordedRelease] = ()) -> Look:
+def look(compiled: CompiledPolicy, history: Iterable[RecordedRelease] = ()) -> HeadView:
     """Return a ledger in memory with these releases in it."""
-    brought = [Brought(one, TODAY) for one in history]
+    brought = [ReservedRelease(one, TODAY) for one in history]
     seq = len(brought)
-    return Look(Balances(compiled, brought), TODAY, seq, "0" * 64, brought, _unknown)
+    return HeadView(
+        Balances(compiled, brought), TODAY, seq, "0" * 64, brought, _unknown
+    )
 
 
 def _unknown(_identifier: str) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp
 from uvicorn import Server
 
-from modicum.server.connections import Connections, Waits, patient
+from modicum.server.connections import Connections, Timeouts, patient
 from modicum.server.processes import Listening, config_of
 
 #: Only a failure takes so long.
@@ -21,10 +21,10 @@ PATIENCE = 180.0
 
 @contextmanager
 def listening(
-    app: ASGIApp, *, waits: Waits | None = None, most: int | None = None
+    app: ASGIApp, *, waits: Timeouts | None = None, most: int | None = None
 ) -> Iterator[tuple[Server, str]]:
     """Run a server of an application; yield it, and where it is."""
-    waits = waits or Waits()
+    waits = waits or Timeouts()
     config = config_of(lambda: app, Listening(waits=waits, drain_seconds=1))
     config.lifespan = "off"
     if most is not None:

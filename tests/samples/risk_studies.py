@@ -13,13 +13,13 @@ from modicum.risk.selection.published import find_from_rdr
 from modicum.risk.selection.thresholds import GroupsAlike, RatioAtLeast
 from modicum.risk.study.candidates import counted, group_sizes, of_any_table, of_people
 from modicum.risk.study.study import (
-    Asked,
     Candidate,
+    Observed,
+    QuestionText,
     Reference,
-    Seen,
     Spread,
     Study,
-    Wanted,
+    Target,
 )
 from samples.influences import influence
 
@@ -58,15 +58,17 @@ def study(
     )
     at = choice.epsilon or epsilons[-1]
     return Study(
-        Asked("SELECT COUNT(*)\nFROM t", "all rows of one id", "people", noise, form),
+        QuestionText(
+            "SELECT COUNT(*)\nFROM t", "all rows of one id", "people", noise, form
+        ),
         choice,
         of_people(indicator, epsilons, groups=names),
-        Seen(
+        Observed(
             len(people),
             group_sizes(indicator, names),
             (counted(indicator, at), counted(indicator, at, quantity="own-loss")),
         ),
-        Wanted(TAU, "p99" if alike else None),
+        Target(TAU, "p99" if alike else None),
         reference,
     )
 
@@ -74,8 +76,8 @@ def study(
 def public(epsilons: Sequence[Fraction] = PUBLISHED) -> Study:
     """Return what holds in every table."""
     choice = data_independent(COUNT, tau=TAU, candidates=epsilons)
-    asked = Asked("SELECT COUNT(*) FROM t", "one row", "people", COUNT)
-    return Study(asked, choice, of_any_table(choice), wanted=Wanted(TAU))
+    asked = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", COUNT)
+    return Study(asked, choice, of_any_table(choice), wanted=Target(TAU))
 
 
 def extreme() -> Study:
@@ -89,7 +91,7 @@ def extreme() -> Study:
         usual.asked,
         usual.choice,
         tuple(Candidate(e, w, s, own) for e, w, s, own in candidates),
-        Seen(7),
+        Observed(7),
         usual.wanted,
     )
 
@@ -125,6 +127,6 @@ STUDIES = {
     "public": public(),
     "public, none": public([Fraction(10)]),
     "public, no candidates": Study(
-        public().asked, data_independent(COUNT, tau=1), (), wanted=Wanted(Fraction(1))
+        public().asked, data_independent(COUNT, tau=1), (), wanted=Target(Fraction(1))
     ),
 }

@@ -21,8 +21,8 @@ from modicum.api.ports.escrow import Limits, Sandbox
 from modicum.core.errors import UnavailableError
 from modicum.escrow.programs import Program, Range
 from modicum.sandbox.bubblewrap import Bubblewrap
-from modicum.sandbox.fixed_time import Run, told_at_the_end
-from modicum.sandbox.slots import Places, staying
+from modicum.sandbox.fixed_time import Run, at_fixed_time
+from modicum.sandbox.slots import Slots, held_slot
 from samples.escapes import Attempt
 
 PROJECT = Path(__file__).parents[2]
@@ -53,10 +53,10 @@ def sandbox(at_a_time: int = 1) -> Bubblewrap:
     return made
 
 
-def told_in(places: Places, limits: Limits, run: Run) -> float | None:
+def told_in(places: Slots, limits: Limits, run: Run) -> float | None:
     """Return what a run tells that has a place for itself."""
-    with staying(places) as stay:
-        return told_at_the_end(stay, limits, run)
+    with held_slot(places) as stay:
+        return at_fixed_time(stay, limits, run)
 
 
 def required(made: Sandbox) -> None:

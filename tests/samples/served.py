@@ -22,11 +22,11 @@ from modicum.server.app import build
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import open_registry
 from modicum.server.components import Parts
-from modicum.server.connections import Waits
+from modicum.server.connections import Timeouts
 from modicum.server.processes import Listening, config_of
 from modicum.server.rate_limits import Rates
 from modicum.server.resources import Equipment
-from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.context import TelemetryContext
 from modicum.storage.factory import open_store
 
 #: Says who asks; only servers of tests believe it.
@@ -111,8 +111,8 @@ def served(
     people: Mapping[str, Grants] = PEOPLE,
     rates: Rates | None = None,
     strangers: Rates | None = None,
-    watch: Watch | None = None,
-    waits: Waits | None = None,
+    watch: TelemetryContext | None = None,
+    waits: Timeouts | None = None,
     own: Equipment | None = None,
 ) -> Iterator[Served]:
     """Serve a ledger; it ends with the block."""
@@ -126,7 +126,7 @@ def served(
         registry,
         Recognizing([ByHeader(people)]),
         rates or Rates(),
-        watch or Watch(),
+        watch or TelemetryContext(),
         own or Equipment(),
         strangers=strangers or rates or Rates(),
     )
@@ -144,11 +144,11 @@ def served(
 
 @contextmanager
 def running(
-    parts: Parts, waits: Waits | None = None, data_bytes: int = 0
+    parts: Parts, waits: Timeouts | None = None, data_bytes: int = 0
 ) -> Iterator[str]:
     """Run a server; yield where it is."""
     made = build(parts, data_bytes=data_bytes)
-    config = config_of(lambda: made, Listening(waits=waits or Waits()))
+    config = config_of(lambda: made, Listening(waits=waits or Timeouts()))
     config.lifespan = "off"
     server = Server(config)
     listening = socket.socket(proto=socket.IPPROTO_TCP)

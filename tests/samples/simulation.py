@@ -17,7 +17,7 @@ from datetime import date, timedelta
 from typing import Any, TypeAlias
 
 from modicum.api.local import Decision, Workspace
-from modicum.api.ports.storage import KeptAnswer
+from modicum.api.ports.storage import StoredAnswer
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -63,7 +63,7 @@ class Disk:
 
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self.answers: dict[str, KeptAnswer] = {}
+        self.answers: dict[str, StoredAnswer] = {}
         self.snapshot: bytes | None = None
 
 
@@ -123,7 +123,7 @@ class FaultyStore:
     def append_fails(self) -> None:
         self._fail_at("append failed", 0.04)
 
-    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+    def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
         self._fail_at("look-up failed", 0.04)
         return {key: one for key, one in self._disk.answers.items() if key in keys}
 
@@ -162,7 +162,7 @@ class FaultyTurn:
     def __init__(self, store: FaultyStore) -> None:
         self._store = store
         self.added: list[Record] = []
-        self.kept: list[KeptAnswer] = []
+        self.kept: list[StoredAnswer] = []
 
     def read(self, after: int) -> Iterable[Record]:
         return self._store.read(after)
@@ -171,10 +171,10 @@ class FaultyTurn:
         self._store.append_fails()
         self.added += records
 
-    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+    def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
         return self._store.answered(keys)
 
-    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+    def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
         del forget_before
         self._store.keeping_fails()
         self.kept += answers

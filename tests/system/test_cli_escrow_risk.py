@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     olga = mo.open_escrow("ledger.db", place, actor="olga").escrow
     olga.register("people", ROWS, mo.Declared(TABLES), OWNED)
     amir = mo.open_escrow("ledger.db", place, actor="amir").escrow
-    amir.ask_query(mo.Heading("q", "to know"), [QUERY])
+    amir.ask_query(mo.Purpose("q", "to know"), [QUERY])
     return tmp_path
 
 

@@ -21,7 +21,7 @@ from modicum.cli.risk_options import in_options
 from modicum.core.errors import Code, Problem, UnavailableError, UsageError
 from modicum.engines.duckdb_engine import DuckdbEngine
 from modicum.ledger.log.recorded_release import RecordedRelease
-from modicum.risk.arguments import GivenError, argument
+from modicum.risk.arguments import ArgumentError, argument
 
 RUNNER = CliRunner()
 COUNT = ("-q", "SELECT COUNT(*) FROM visits WHERE cost > 50")
@@ -601,7 +601,7 @@ def test_every_argument_that_a_remedy_names_is_an_option() -> None:
     for name in named:
         problem = Problem(Code.OUT_OF_RANGE, "m", notes=(argument(name),), help="h")
         with pytest.raises(UsageError) as caught, in_options():
-            raise GivenError(problem)
+            raise ArgumentError(problem)
         (option,) = caught.value.problems[0].notes
         assert f"{option.strip('`')} " in shown, option
 

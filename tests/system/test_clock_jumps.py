@@ -23,7 +23,7 @@ from modicum.server.auth.registry import open_registry
 from modicum.server.components import Parts
 from modicum.server.processes import keep_looking
 from modicum.server.service.threads import Threads
-from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.context import TelemetryContext
 from modicum.server.telemetry.log import Log
 from modicum.storage.factory import open_store
 from modicum.storage.postgres_store import PostgresStore
@@ -247,7 +247,7 @@ def test_a_server_with_a_wrong_clock_is_not_ready(
             mo.open_decider(ledger, clock=machine.clock()),
             open_registry(store),
             Recognizing([ByHeader(PEOPLE)]),
-            watch=Watch(Log(log)),
+            watch=TelemetryContext(Log(log)),
         )
         with running(parts) as url:
             assert httpx2.get(f"{url}/readyz").status_code == 200

@@ -20,7 +20,7 @@ from samples.small import NOON, compiled, counts, workspace
 
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.system.clock import FixedClock
-from modicum.writer.idempotency import Once, Replayed
+from modicum.writer.idempotency import IdempotencyKey, Replayed
 from modicum.writer.service import Decider
 
 #: Killed after one statement is almost always killed before the next.
@@ -85,7 +85,7 @@ def answers_are_kept_with_events(folder: Path, told: list[str]) -> None:
     assert len(told) <= len(done) <= len(told) + 1
     if ws.state().seq:
         assert ws.verify().entries == ws.state().seq
-    asks: dict[str, Callable[[Decider, Once], object]] = {
+    asks: dict[str, Callable[[Decider, IdempotencyKey], object]] = {
         "reserved": lambda d, once: d.submit(counts("r-1"), once=once),
         "started": lambda d, once: d.start("r-1", once=once),
         "posted": lambda d, once: d.post("r-1", once=once),

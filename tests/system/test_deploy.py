@@ -28,7 +28,7 @@ from modicum.cli.main import app
 from modicum.core.errors import InputError
 from modicum.core.yaml_reader import read_document
 from modicum.server.app import build
-from modicum.server.auth.setup import Door
+from modicum.server.auth.setup import PublicAddress
 from modicum.server.factory import make_parts
 from modicum.server.settings.binding import bound_address, overridden
 from modicum.server.settings.model import (
@@ -271,7 +271,7 @@ def test_a_server_takes_the_example_of_settings(tmp_path: Path) -> None:
     mo.open(ledger, policy=tmp_path / "policy.yaml", actor="olga").init()
     options = {"ledger": ledger, "host": "127.0.0.1", "port": 8080, "workers": 1}
     settings = overridden(load_settings(tmp_path / "config.yaml"), **options)  # type: ignore[arg-type]
-    door = Door("127.0.0.1", 8080, "me")
+    door = PublicAddress("127.0.0.1", 8080, "me")
     with pytest.raises(InputError, match="signing_key"):
         make_parts(settings, door)
     make_key(tmp_path / "signing_key")

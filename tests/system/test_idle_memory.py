@@ -38,7 +38,7 @@ from wasmtime import wat2wasm
 from modicum.escrow.programs import Program, Range
 from modicum.ops.escrow.equipment import EscrowPlace
 from modicum.ops.escrow.factory import open_escrow
-from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.proposal import Purpose
 from modicum.api.ports.escrow import Limits
 
 folder, uid, query, module = sys.argv[1:]
@@ -53,12 +53,12 @@ def agree(name):
         offices[who].approve(name, reason="so it is")
 
 amir = offices["amir"]
-amir.ask_query(Heading("q", "?"), [query], exact=True)
+amir.ask_query(Purpose("q", "?"), [query], exact=True)
 agree("q")
 assert amir.run("q").denied is None
 code = bytes(wat2wasm(module))
 program = Program("wasm", code, {}, Range(Fraction(0), Fraction(1)))
-amir.ask_task(Heading("t", "?"), "q", program, tier="wasm", limits=Limits(4.0, 2**26))
+amir.ask_task(Purpose("t", "?"), "q", program, tier="wasm", limits=Limits(4.0, 2**26))
 agree("t")
 amir.run("t")
 assert amir.show("t").flow.results.keys() == {"exact", "private"}

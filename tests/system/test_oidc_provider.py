@@ -23,7 +23,7 @@ from starlette.testclient import TestClient
 
 from modicum.api.local import Workspace
 from modicum.server.auth.registry import open_registry
-from modicum.server.auth.setup import Door, entrance
+from modicum.server.auth.setup import PublicAddress, authentication
 from modicum.storage.factory import open_store
 from modicum.system.clock import SystemClock
 
@@ -48,8 +48,8 @@ def app(provider: OidcProvider, tmp_path: Path) -> Iterator[FastAPI]:
     clock = SystemClock()
     store = open_store(str(tmp_path / "ledger.db"))
     Workspace(store, clock, policy=compiled()).init()
-    door = Door("127.0.0.1", 8642, "nobody")
-    yield app_behind(entrance(settings, open_registry(store), clock, door))
+    door = PublicAddress("127.0.0.1", 8642, "nobody")
+    yield app_behind(authentication(settings, open_registry(store), clock, door))
     store.close()
 
 
@@ -207,8 +207,8 @@ def test_a_provider_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     clock = SystemClock()
     store = open_store(str(tmp_path / "ledger.db"))
     Workspace(store, clock, policy=compiled()).init()
-    door = Door("127.0.0.1", 8642, "nobody")
-    gone = app_behind(entrance(settings, open_registry(store), clock, door))
+    door = PublicAddress("127.0.0.1", 8642, "nobody")
+    gone = app_behind(authentication(settings, open_registry(store), clock, door))
     with browser(gone) as page:
         got = page.get("/login")
         assert (got.status_code, got.json()["code"]) == (503, "MOD841")

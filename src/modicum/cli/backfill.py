@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.governance import Reason, hearing_lines, office_of
+from modicum.cli.governance import Reason, approval_lines, governance_of
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
 from modicum.cli.output import in_turn, note, once, print_json, reporting
 from modicum.cli.policy_changes import progress
@@ -211,7 +211,7 @@ def redescribe(
     from modicum.api.local.views.approvals import correction_view
 
     with reporting(as_json=as_json):
-        office = office_of(ledger, actor)
+        office = governance_of(ledger, actor)
         nodes = [node for file in files for node in read_releases(file)]
         found = in_turn(
             nodes,
@@ -237,7 +237,7 @@ def _redescribed_lines(found: Sequence[tuple[str, Requested | None]]) -> Iterato
         over = ", ".join(asked.decision.over_limit)
         rules = f"over their limit: {over}" if over else "none of its rules is over"
         shared.append((name, f"with {it}, {rules}"))
-        shared.extend((name, line) for line in hearing_lines(asked.hearings))
+        shared.extend((name, line) for line in approval_lines(asked.hearings))
     yield from once(shared)
     if shared:
         named = shared[0][0] if len(found) == 1 else "FILE"

@@ -26,9 +26,9 @@ from modicum.cli.escrow_options import (
 from modicum.cli.escrow_text import (
     data_lines,
     print_contracts,
-    print_let_go,
-    said_lines,
-    said_to_data_lines,
+    print_disclosed,
+    version_vote_lines,
+    vote_lines,
 )
 from modicum.cli.governance import Head, Key, Reason, signer_of
 from modicum.cli.ledger_signatures import PassphraseFile
@@ -44,7 +44,10 @@ from modicum.core.errors import printable
 from modicum.system.core_dumps import forbid_core_dumps
 
 if TYPE_CHECKING:
-    from modicum.api.local.escrow.approvals import SaidToContract, SaidToData
+    from modicum.api.local.escrow.approvals import (
+        RecordedContractVote,
+        RecordedVersionVote,
+    )
 
 app = typer.Typer(
     help="Let others put queries and programs to data that they never see, as its"
@@ -94,10 +97,10 @@ def list_contracts(
 
 
 def _list_contracts(ledger: str, as_json: bool) -> None:
-    from modicum.api.local.escrow.review import looked_at_all
+    from modicum.api.local.escrow.review import contract_reviews
     from modicum.api.local.views.contracts import listed_view
 
-    found = looked_at_all(open_escrow(ledger))
+    found = contract_reviews(open_escrow(ledger))
     if as_json:
         print_json({"contracts": [listed_view(one) for one in found]})
     elif found:
@@ -192,23 +195,23 @@ def reject(
         _print_said(said, as_json=as_json)
 
 
-def _print_said_to_data(said: SaidToData, *, as_json: bool) -> None:
+def _print_said_to_data(said: RecordedVersionVote, *, as_json: bool) -> None:
     from modicum.api.local.views.contracts import version_receipt_view
 
     if as_json:
         print_json(version_receipt_view(said))
         return
-    for line in said_to_data_lines(said):
+    for line in version_vote_lines(said):
         print(printable(line))
 
 
-def _print_said(said: SaidToContract, *, as_json: bool) -> None:
+def _print_said(said: RecordedContractVote, *, as_json: bool) -> None:
     from modicum.api.local.views.contracts import receipt_view
 
     if as_json:
         print_json(receipt_view(said))
         return
-    for line in said_lines(said):
+    for line in vote_lines(said):
         print(printable(line))
 
 
@@ -249,7 +252,7 @@ def run(
     From its beginning on, the run is counted and what it charges is spent, whatever
     becomes of it. Exits 0, or 3 if a rule denies a query.
     """
-    from modicum.api.local.escrow.review import looked_at
+    from modicum.api.local.escrow.review import contract_review
 
     with reporting(as_json=as_json):
         workspace = open_escrow(ledger, actor, vault, vault_keys, sandbox_uid)
@@ -258,7 +261,7 @@ def run(
         if ran.denied is not None:
             print_decision(ran.denied, as_json=as_json)
             return
-        flow = looked_at(workspace, name).flow
+        flow = contract_review(workspace, name).flow
         if as_json:
             print_json({"contract": name, "results": sorted(flow.results)})
             return
@@ -285,7 +288,7 @@ def receive(
         if as_json:
             print_json(found.view)
         else:
-            print_let_go(found)
+            print_disclosed(found)
 
 
 @contextmanager

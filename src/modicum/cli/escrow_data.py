@@ -16,7 +16,7 @@ from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.api.local.escrow.datasets import Owned
+    from modicum.api.local.escrow.datasets import Ownership
 
 DataSet = Annotated[
     str,
@@ -193,8 +193,8 @@ def shred(
 
 def _owned(
     given: Iterable[str], quorum: int | None, contracts: int | None, bits: int | None
-) -> Owned | None:
-    from modicum.api.local.escrow.datasets import Owned
+) -> Ownership | None:
+    from modicum.api.local.escrow.datasets import Ownership as Owned
 
     owners: dict[str, tuple[str, ...]] = {}
     for one in given:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.escrow_options import Contract, Vault, VaultKeys, open_escrow
-from modicum.cli.escrow_text import asked_lines
+from modicum.cli.escrow_text import terms_lines
 from modicum.cli.governance import Reason
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
 from modicum.cli.output import note, print_json, reporting
@@ -18,7 +18,7 @@ from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.api.local import Workspace
-    from modicum.api.local.escrow.proposal import Heading
+    from modicum.api.local.escrow.proposal import Purpose
     from modicum.escrow.blocks import ByBlocks
     from modicum.escrow.programs import Program, Range
     from modicum.ledger.state.flow import Flow
@@ -483,8 +483,8 @@ def _heading(
     to: list[str] | None = None,
     *,
     analyst: str = "",
-) -> Heading:
-    from modicum.api.local.escrow.proposal import Heading
+) -> Purpose:
+    from modicum.api.local.escrow.proposal import Purpose as Heading
 
     seconds = days * 24 * 60 * 60
     return Heading(name, reason, seconds, uses, tuple(to or ()), analyst)
@@ -505,12 +505,12 @@ def _width(width: str | None, *, exact: bool) -> Fraction | None:
 
 
 def _print(workspace: Workspace, flow: Flow, *, as_json: bool) -> None:
-    from modicum.api.local.escrow.review import looked_at
+    from modicum.api.local.escrow.review import contract_review
     from modicum.api.local.views.contracts import listed_view
 
-    looked = looked_at(workspace, flow.contract.id)
+    looked = contract_review(workspace, flow.contract.id)
     if as_json:
         print_json(listed_view(looked))
         return
-    for line in asked_lines(looked):
+    for line in terms_lines(looked):
         print(printable(line))

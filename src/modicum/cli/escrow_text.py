@@ -14,9 +14,16 @@ from modicum.cli.output import print_json, print_table, reporting, seconds
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.api.local.escrow.approvals import SaidToContract, SaidToData
-    from modicum.api.local.escrow.disclosure import LetGo
-    from modicum.api.local.escrow.review import Examined, Looked, Priced
+    from modicum.api.local.escrow.approvals import (
+        RecordedContractVote,
+        RecordedVersionVote,
+    )
+    from modicum.api.local.escrow.disclosure import DisclosedResult
+    from modicum.api.local.escrow.review import (
+        ContractRecord,
+        ContractReview,
+        QueryPrice,
+    )
     from modicum.escrow.inspection import Inspection
     from modicum.escrow.programs import Program
     from modicum.ledger.log.contracts import TaskTerms
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
     from modicum.ledger.state.flow import Flow
 
 
-def asked_lines(looked: Looked) -> Iterator[str]:
+def terms_lines(looked: ContractReview) -> Iterator[str]:
     """Yield what is said of a contract that is asked for just now.
 
     Args:
@@ -83,7 +90,7 @@ def consent_line(one: Consent) -> str:
     return line
 
 
-def said_to_data_lines(said: SaidToData) -> Iterator[str]:
+def version_vote_lines(said: RecordedVersionVote) -> Iterator[str]:
     """Yield what an owner said just now to a version of their data.
 
     Args:
@@ -94,14 +101,14 @@ def said_to_data_lines(said: SaidToData) -> Iterator[str]:
     yield consent_line(said.consent)
 
 
-def _said(called: str, said: SaidToContract | SaidToData) -> str:
+def _said(called: str, said: RecordedContractVote | RecordedVersionVote) -> str:
     verb = "approved" if said.approves else "rejected"
     already = f" already (entry {said.seq})" if said.repeated else ""
     signed = f", signed with {said.key[:12]}" if said.key else ""
     return f"{called} {verb} by {said.by}{signed}{already}"
 
 
-def said_lines(said: SaidToContract) -> Iterator[str]:
+def vote_lines(said: RecordedContractVote) -> Iterator[str]:
     """Yield what an owner said just now.
 
     Args:
@@ -115,7 +122,7 @@ def said_lines(said: SaidToContract) -> Iterator[str]:
         yield f"next:  modicum escrow {verb} {one.id}"
 
 
-def print_contracts(found: tuple[Looked, ...]) -> None:
+def print_contracts(found: tuple[ContractReview, ...]) -> None:
     """Print contracts as a table.
 
     Args:
@@ -167,7 +174,7 @@ def data_lines(name: str, one: DataSet) -> Iterator[str]:
             )
 
 
-def print_let_go(found: LetGo) -> None:
+def print_disclosed(found: DisclosedResult) -> None:
     """Print what went out.
 
     Args:
@@ -306,7 +313,7 @@ def show(
 
 
 def _print(
-    found: Examined,
+    found: ContractRecord,
     program: Program | None,
     inspection: Inspection | None,
     *,
@@ -340,7 +347,7 @@ def _print(
     )
 
 
-def _head_lines(found: Examined) -> Iterator[str]:
+def _head_lines(found: ContractRecord) -> Iterator[str]:
     from modicum.ledger.log.contracts import QueryTerms, RawSignalTerms
 
     flow = found.looked.flow
@@ -367,7 +374,7 @@ def _head_lines(found: Examined) -> Iterator[str]:
         yield "  WARNING     this is NOT differentially private"
 
 
-def _print_charge(what: str, one: Priced) -> None:
+def _print_charge(what: str, one: QueryPrice) -> None:
     print()
     print(printable(f"{what} {one.charge.release}:"))
     for line in one.charge.text.rstrip("\n").split("\n"):  # And at nothing else.

@@ -27,7 +27,7 @@ from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.api.local import Workspace
-    from modicum.api.local.escrow.synthetic_answers import MadeUp
+    from modicum.api.local.escrow.synthetic_answers import SyntheticAnswers
     from modicum.api.ports.escrow import Limits
     from modicum.escrow.programs import Program
     from modicum.ops.escrow.epsilon_choice import QueryRisk
@@ -95,7 +95,7 @@ def try_task(
     asked, nothing is written to the ledger, and nothing is spent. Shown are the scores,
     and the remarks that its owners will see.
     """
-    from modicum.api.local.escrow.synthetic_answers import made_up
+    from modicum.api.local.escrow.synthetic_answers import synthetic_answers_of
     from modicum.api.ports.escrow import Limits
 
     with reporting(as_json=as_json):
@@ -105,7 +105,7 @@ def try_task(
         columns = columns_of(asked)
         program = chosen_program(task, code, scores, columns, compares=compares)
         inside = None if unheld else tier_of(program, tier)
-        answers = made_up(asked, random.Random(seed))  # noqa: S311 - not noise
+        answers = synthetic_answers_of(asked, random.Random(seed))  # noqa: S311 - not noise
         limits = Limits(float(seconds), memory * 2**20)
         runs = _runs(program, answers, inside, limits, sandbox_uid)
         if as_json:
@@ -115,7 +115,10 @@ def try_task(
 
 
 def _to_dict(
-    program: Program, answers: MadeUp, tier: str | None, runs: Mapping[str, Tried]
+    program: Program,
+    answers: SyntheticAnswers,
+    tier: str | None,
+    runs: Mapping[str, Tried],
 ) -> dict[str, object]:
     from modicum.api.local.views.contracts import remarks_view
     from modicum.escrow.inspection import inspected
@@ -134,7 +137,10 @@ def _to_dict(
 
 
 def _print(
-    program: Program, answers: MadeUp, tier: str | None, runs: Mapping[str, Tried]
+    program: Program,
+    answers: SyntheticAnswers,
+    tier: str | None,
+    runs: Mapping[str, Tried],
 ) -> None:
     from modicum.escrow.inspection import inspected
 
@@ -178,14 +184,14 @@ def _queries(
 
 def _runs(
     program: Program,
-    answers: MadeUp,
+    answers: SyntheticAnswers,
     tier: str | None,
     limits: Limits,
     uid: int | None,
 ) -> Mapping[str, Tried]:
     """Return what comes of it, on what stands for exact and for private answers."""
     from modicum.ops.escrow.equipment import sandbox_of
-    from modicum.sandbox.trial import Tried, try_out
+    from modicum.sandbox.trial import Tried, dry_run
 
     given: dict[str, Any] = {"exact": answers.exact}
     if not program.compares:
@@ -193,7 +199,7 @@ def _runs(
     reference = answers.private if program.compares else None
     if tier is None:
         return {
-            name: try_out(program, tables, reference, seconds=limits.seconds)
+            name: dry_run(program, tables, reference, seconds=limits.seconds)
             for name, tables in given.items()
         }
     with sandbox_of(tier, uid).turn() as turn:

@@ -17,28 +17,30 @@ from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.api.local.governance.actions import Governance
-    from modicum.api.local.governance.approval_cases import Spoken
-    from modicum.api.local.governance.approvals import Said
+    from modicum.api.local.governance.approval_cases import VoteEntry
+    from modicum.api.local.governance.approvals import RecordedVote
     from modicum.core.document import Node
-    from modicum.ledger.decision.approvals import Hearing
+    from modicum.ledger.decision.approvals import ApprovalState
     from modicum.storage.proofs.signing_keys import SigningKey
 
 
-def hearing_lines(heard: Iterable[Hearing]) -> Iterator[str]:
+def approval_lines(heard: Iterable[ApprovalState]) -> Iterator[str]:
     """Yield where each approval stands, and whether it is given.
 
     Args:
         heard: The approvals.
     """
-    from modicum.api.local.governance.approval_cases import hearing_text
+    from modicum.api.local.governance.approval_cases import approval_state_text
 
     return (
-        printable(f"{'ok     ' if one.given else 'MISSING'}  {hearing_text(one)}")
+        printable(
+            f"{'ok     ' if one.given else 'MISSING'}  {approval_state_text(one)}"
+        )
         for one in heard
     )
 
 
-def spoken_line(one: Spoken, besides: str = "") -> str:
+def vote_line(one: VoteEntry, besides: str = "") -> str:
     """Return what somebody said once.
 
     Args:
@@ -108,7 +110,7 @@ def approve(
         signer = signer_of(key, passphrase_file)
         _say(
             subject,
-            office_of(ledger, actor),
+            governance_of(ledger, actor),
             lambda office, release: office.approve(
                 release, reason=reason, head=head, key=signer
             ),
@@ -130,7 +132,7 @@ def reject(
         signer = signer_of(key, passphrase_file)
         _say(
             subject,
-            office_of(ledger, actor),
+            governance_of(ledger, actor),
             lambda office, release: office.reject(release, reason=reason, key=signer),
             as_json=as_json,
         )
@@ -151,7 +153,7 @@ def signer_of(key: Path | None, passphrase_file: Path | None) -> SigningKey | No
 def _say(
     subject: str,
     office: Governance,
-    verb: Callable[[Governance, Node | str], Said],
+    verb: Callable[[Governance, Node | str], RecordedVote],
     *,
     as_json: bool,
 ) -> None:
@@ -163,7 +165,7 @@ def _say(
         print_json({"said": [receipt_view(one) for one in said]})
         return
     for one in said:
-        print_said(one)
+        print_vote(one)
     spoken = zip(said, named, strict=True)
     _warn_of_nobody([node for one, node in spoken if one.approves and one.decision])
 
@@ -191,7 +193,7 @@ def _warn_of_nobody(named: Iterable[Node | str]) -> None:
         )
 
 
-def print_said(said: Said) -> None:
+def print_vote(said: RecordedVote) -> None:
     """Print what somebody said, and what is missing after it."""
     if said.repeated and said.seq == said.corrected_in:
         print(
@@ -206,11 +208,11 @@ def print_said(said: Said) -> None:
     print(printable(spoken))
     if said.corrected_in:
         print(f"  it is charged as it is described now (entry {said.corrected_in})")
-    for line in hearing_lines(said.hearings):
+    for line in approval_lines(said.hearings):
         print(f"  {line}")
 
 
-def office_of(ledger: str, actor: str | None) -> Governance:
+def governance_of(ledger: str, actor: str | None) -> Governance:
     """Return what people do who govern a ledger."""
     from modicum.cli.ledger_access import open_workspace
 
@@ -234,7 +236,7 @@ def annotate(
 ) -> None:
     """Add a remark for those who read the ledger later. It changes nothing."""
     with reporting(as_json=as_json):
-        seq = office_of(ledger, actor).annotate(remark, about=about)
+        seq = governance_of(ledger, actor).annotate(remark, about=about)
         if as_json:
             print_json({"entry": seq, "about": about or None})
         else:
@@ -254,7 +256,7 @@ def disclose(
 ) -> None:
     """Record what was disclosed outside differential privacy: no rule counts it."""
     with reporting(as_json=as_json):
-        body, seq = office_of(ledger, actor).disclose(read_release(file))
+        body, seq = governance_of(ledger, actor).disclose(read_release(file))
         if as_json:
             print_json(
                 {

@@ -74,7 +74,7 @@ def balance(
 
     Without --where, --period and --group, all cells are looked at. Writes nothing.
     """
-    from modicum.cli.ledger_access import open_view, say_if_empty
+    from modicum.cli.ledger_access import note_if_empty, open_view
 
     with reporting(as_json=as_json):
         view = open_view(ledger, policy=policy, as_of=point(as_of))
@@ -88,7 +88,7 @@ def balance(
         if as_json:
             print_json(found.view(top))
         else:
-            say_if_empty(view, ledger)
+            note_if_empty(view, ledger)
             print_balance(found, top)
 
 

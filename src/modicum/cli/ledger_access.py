@@ -83,7 +83,7 @@ def open_view(
     return view if as_of is None else view.as_of(as_of)
 
 
-def say_if_empty(view: LedgerView, ledger: str) -> None:
+def note_if_empty(view: LedgerView, ledger: str) -> None:
     """Say on standard error that an empty ledger is asked, since there is none.
 
     Args:

@@ -110,7 +110,7 @@ def was_given(context: typer.Context, parameter: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def not_beside(option: str, other: str) -> typer.BadParameter:
+def exclusive_option(option: str, other: str) -> typer.BadParameter:
     """Return the mistake of giving an option that another makes meaningless.
 
     Args:

@@ -10,7 +10,7 @@ import typer
 
 from modicum.cli.ledger_access import open_view
 from modicum.cli.ledger_signatures import file_named
-from modicum.cli.options import DEFAULT_LEDGER, Ledger, not_beside, was_given
+from modicum.cli.options import DEFAULT_LEDGER, Ledger, exclusive_option, was_given
 from modicum.cli.output import note, print_json, reporting
 from modicum.core.errors import printable
 
@@ -145,7 +145,7 @@ def _check_one(
             param_hint="PLAN-ID",
         )
     if len(named) > 1:
-        raise not_beside(named[1], named[0])
+        raise exclusive_option(named[1], named[0])
 
 
 def _check_form(form: str, table: str | None) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli import account_options as words
-from modicum.cli.options import Json, from_options, not_beside, was_given
+from modicum.cli.options import Json, exclusive_option, from_options, was_given
 from modicum.cli.output import note, print_json, print_table, reporting
 from modicum.cli.plan_options import (
     AT_ONCE,
@@ -65,7 +65,7 @@ RuleId = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PolicyRotation:
     """What a policy says about taking turns.
 
     Attributes:
@@ -83,7 +83,7 @@ class Said:
     measure: Yardstick | None = None
 
 
-def said_by(file: Path, rule: str | None, *, with_budget: bool) -> Said:
+def rotation_of(file: Path, rule: str | None, *, with_budget: bool) -> PolicyRotation:
     """Return what a policy says about taking turns.
 
     Args:
@@ -105,7 +105,7 @@ def said_by(file: Path, rule: str | None, *, with_budget: bool) -> Said:
             " --active and --slack"
         )
     schedule = turns.schedule
-    said = Said(name, str(schedule.rounds), number_text(schedule.slack))
+    said = PolicyRotation(name, str(schedule.rounds), number_text(schedule.slack))
     if not with_budget:
         return said
     identifier, budget = _chosen(compiled, rule)
@@ -224,13 +224,15 @@ def rotation(
 def _check_budget(context: typer.Context, delta: str | None, rho: str | None) -> None:
     """Refuse what says nothing about a budget of this kind, where it was given."""
     if rho is not None and was_given(context, "eps"):
-        raise not_beside("--eps", "--rho")
+        raise exclusive_option("--eps", "--rho")
     pure = delta is not None and words.number(delta, "--delta") == 0
     if was_given(context, "filter_name") and (pure or rho is not None):
-        raise not_beside("--filter", "--delta 0" if rho is None else "--rho")
+        raise exclusive_option("--filter", "--delta 0" if rho is None else "--rho")
 
 
-def _said(context: typer.Context, policy: Path | None, rule: str | None) -> Said | None:
+def _said(
+    context: typer.Context, policy: Path | None, rule: str | None
+) -> PolicyRotation | None:
     """Return what a policy says, if one is given; a budget only if no option does."""
     budgets = [each for each in _BUDGET if was_given(context, each)]
     if rule is not None and (policy is None or budgets):
@@ -240,10 +242,10 @@ def _said(context: typer.Context, policy: Path | None, rule: str | None) -> Said
         )
     if policy is None:
         return None
-    return said_by(policy, rule, with_budget=not budgets)
+    return rotation_of(policy, rule, with_budget=not budgets)
 
 
-def _unsaid(context: typer.Context, said: Said | None) -> dict[str, str]:
+def _unsaid(context: typer.Context, said: PolicyRotation | None) -> dict[str, str]:
     """Return the settings of a policy that no option says otherwise."""
     if said is None:
         return {}
@@ -327,13 +329,13 @@ def _print(outlooks: Sequence[Outlook], measure: Yardstick) -> None:
         print_comparison(outlooks, measure)
 
 
-def _said_text(said: Said) -> str:
+def _said_text(said: PolicyRotation) -> str:
     rule = f", budget of rule `{said.rule}`" if said.rule else ""
     return f"By policy `{said.policy}`{rule}."
 
 
 def _to_dict(
-    outlooks: Sequence[Outlook], measure: Yardstick, said: Said | None
+    outlooks: Sequence[Outlook], measure: Yardstick, said: PolicyRotation | None
 ) -> dict[str, object]:
     return {
         "policy": said.policy if said else None,

@@ -31,12 +31,12 @@ from modicum.cli.plan_simulation_options import (
     SimulatedActive,
     SimulatedDelta,
     SimulatedEps,
+    SimulationRequest,
     SolverName,
     Solvers,
     Source,
     Subsampling,
     Upc,
-    Wishes,
     WorkloadName,
     check_baseline,
     known,
@@ -161,7 +161,7 @@ class Simulations:
         quiet: Whether to draw no progress.
     """
 
-    wishes: Wishes
+    wishes: SimulationRequest
     solvers: Sequence[str]
     engine: str
     pictures: Pictures
@@ -250,7 +250,7 @@ def simulate(
     are as if nothing had been spent. The first plan on a machine takes half a minute
     longer, because loops are compiled.
     """
-    wishes = Wishes(
+    wishes = SimulationRequest(
         eps,
         delta,
         filter_name,
@@ -332,7 +332,7 @@ def compare(
 
     Every planner gets the same workloads. Otherwise like `plan simulate`.
     """
-    wishes = Wishes(
+    wishes = SimulationRequest(
         eps,
         delta,
         filter_name,

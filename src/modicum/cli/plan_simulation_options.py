@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli import account_options as words
-from modicum.cli.options import from_options, not_beside, was_given
+from modicum.cli.options import exclusive_option, from_options, was_given
 from modicum.cli.plan_options import AT_ONCE
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class SimulationRequest:
     """How requests are planned, as given; but for who decides."""
 
     eps: str
@@ -304,12 +304,12 @@ def check_baseline(context: typer.Context) -> None:
     """Refuse what the baseline does not have, where it was asked for.
 
     Args:
-        context: Of a command with the options of `Wishes`.
+        context: Of a command with the options of `SimulationRequest`.
     """
     for name in ("partitioning", "subsampling"):
         asked_for = context.params[name] and was_given(context, name)
         if context.params["upc"] and asked_for:
-            raise not_beside(f"--{name}", "--upc")
+            raise exclusive_option(f"--{name}", "--upc")
 
 
 def known(what: str, given: str, names: Iterable[str], others: str = "") -> None:

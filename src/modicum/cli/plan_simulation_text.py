@@ -18,7 +18,7 @@ from modicum.ops.simulation import STEPS, versions
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from modicum.ops.simulation import ChosenEngine, Spell, Timed
+    from modicum.ops.simulation import ChosenEngine, Duration, Timed
     from modicum.planner.simulation.setting import Setting
     from modicum.planner.simulation.simulation import Count
 
@@ -135,7 +135,7 @@ def _timings(timed: Timed, *, round_times: bool) -> dict[str, object]:
     return found
 
 
-def _spell(spell: Spell) -> dict[str, float]:
+def _spell(spell: Duration) -> dict[str, float]:
     return {"cpu": round(spell.cpu, 6), "wall": round(spell.wall, 6)}
 
 

@@ -14,11 +14,11 @@ from modicum.cli.governance import (
     Head,
     Key,
     Reason,
-    hearing_lines,
-    office_of,
-    print_said,
+    approval_lines,
+    governance_of,
+    print_vote,
     signer_of,
-    spoken_line,
+    vote_line,
 )
 from modicum.cli.ledger_signatures import PassphraseFile
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
@@ -26,7 +26,7 @@ from modicum.cli.output import print_json, reporting
 from modicum.core.errors import ModicumError, printable
 
 if TYPE_CHECKING:
-    from modicum.api.local.governance.activation import Activation, Weighed
+    from modicum.api.local.governance.activation import Activation, ActivationPreview
     from modicum.ledger.state.pending import Proposal
     from modicum.policy import CompiledPolicy
 
@@ -73,7 +73,7 @@ def approve(
     from modicum.api.local.views.ledger import problems_view
 
     with reporting(as_json=as_json):
-        said = office_of(ledger, actor).approve_policy(
+        said = governance_of(ledger, actor).approve_policy(
             _named(subject),
             reason=reason,
             head=head,
@@ -90,7 +90,7 @@ def approve(
                 }
             )
             return
-        print_said(said)
+        print_vote(said)
         for line in conflict_lines(weighed):
             print(printable(line))
 
@@ -108,13 +108,13 @@ def reject(
     from modicum.api.local.views.approvals import receipt_view
 
     with reporting(as_json=as_json):
-        said = office_of(ledger, actor).reject_policy(
+        said = governance_of(ledger, actor).reject_policy(
             _named(subject), reason=reason, key=signer_of(key, passphrase_file)
         )
         if as_json:
             print_json({"said": [receipt_view(said)]})
         else:
-            print_said(said)
+            print_vote(said)
 
 
 def approvals(
@@ -128,7 +128,7 @@ def approvals(
     from modicum.api.local.views.approvals import approvals_view, vote_view
 
     with reporting(as_json=as_json):
-        office, successor = office_of(ledger, None), load(file)
+        office, successor = governance_of(ledger, None), load(file)
         heard = office.policy_hearings(successor)
         spoken = office.spoken(successor.policy.digest)
         counting = frozenset(office.counting_words(successor))
@@ -137,10 +137,10 @@ def approvals(
             approvals = approvals_view(heard)
             print_json({"approvals": approvals, "exact": True, "spoken": said})
         else:
-            for line in hearing_lines(heard) if heard else ["no approval is needed"]:
+            for line in approval_lines(heard) if heard else ["no approval is needed"]:
                 print(line)
             for one in spoken:
-                print(spoken_line(one, "" if one in counting else _EARLIER))
+                print(vote_line(one, "" if one in counting else _EARLIER))
         if missing_approvals(heard):
             raise typer.Exit(Exit.NEEDS_APPROVAL)
 
@@ -161,7 +161,7 @@ def _named(subject: str) -> CompiledPolicy | str:
 # --- what history exceeds --------------------------------------------------------
 
 
-def conflict_lines(weighed: Weighed) -> Iterator[str]:
+def conflict_lines(weighed: ActivationPreview) -> Iterator[str]:
     """Yield the rules that history exceeds; of those that are to be accepted, more.
 
     Before them, what else is in the way; after them, which attributes are gone.
@@ -181,7 +181,7 @@ def conflict_lines(weighed: Weighed) -> Iterator[str]:
             yield f"  accepted  {name} is gone"
 
 
-def _state(weighed: Weighed, rule: str) -> str:
+def _state(weighed: ActivationPreview, rule: str) -> str:
     if rule in weighed.accepted:
         return "accepted"
     return "CONFLICT" if rule in weighed.made else "as before"
@@ -233,7 +233,7 @@ def activate(
     from modicum.api.local.governance.activation import refuse_unready
 
     with reporting(as_json=as_json):
-        office, successor = office_of(ledger, actor), load(file)
+        office, successor = governance_of(ledger, actor), load(file)
         accept = accept_conflict or []
         if dry_run:
             weighed = office.weigh(successor, accept=accept, replaces=replaces)
@@ -252,7 +252,7 @@ def activate(
 
 
 def _print(
-    weighed: Weighed, done: Activation | None, ledger: str, *, as_json: bool
+    weighed: ActivationPreview, done: Activation | None, ledger: str, *, as_json: bool
 ) -> None:
     from modicum.api.local.views.approvals import activation_view
 
@@ -263,7 +263,9 @@ def _print(
             print(printable(line))
 
 
-def _lines(weighed: Weighed, done: Activation | None, ledger: str) -> Iterator[str]:
+def _lines(
+    weighed: ActivationPreview, done: Activation | None, ledger: str
+) -> Iterator[str]:
     new, old = weighed.successor, weighed.replaced.policy
     called = f"policy `{new.policy.name}` ({new.policy.digest[:12]})"
     if weighed.holds_already:
@@ -276,7 +278,7 @@ def _lines(weighed: Weighed, done: Activation | None, ledger: str) -> Iterator[s
     entry = f", entry {done.seq}" if done else ""
     yield f"  {rules} rule{'' if rules == 1 else 's'}{entry}"
     yield from conflict_lines(weighed)
-    for line in hearing_lines(weighed.hearings):
+    for line in approval_lines(weighed.hearings):
         yield f"  {line}"
 
 
@@ -303,13 +305,13 @@ def propose(
     from modicum.api.local.views.approvals import proposal_view
 
     with reporting(as_json=as_json):
-        office = office_of(ledger, actor)
+        office = governance_of(ledger, actor)
         found = office.propose_policy(load(file), reason=reason)
         if as_json:
             print_json(proposal_view(found))
         else:
             print(_line(found.proposal))
-            for line in hearing_lines(found.hearings):
+            for line in approval_lines(found.hearings):
                 print(f"  {line}")
         if missing_approvals(found.hearings):
             raise typer.Exit(Exit.NEEDS_APPROVAL)
@@ -322,7 +324,7 @@ def proposals(
     from modicum.api.local.views.approvals import pending_policy_view
 
     with reporting(as_json=as_json):
-        found = office_of(ledger, None).proposals()
+        found = governance_of(ledger, None).proposals()
         if as_json:
             print_json({"proposals": tuple(map(pending_policy_view, found))})
             return
@@ -330,7 +332,7 @@ def proposals(
             print("no policy is proposed")
         for one in found:
             print(printable(f"{_line(one.proposal)}: {one.reason}"))
-            for line in hearing_lines(one.hearings):
+            for line in approval_lines(one.hearings):
                 print(f"  {line}")
             for line in one.text.splitlines() if text else ():
                 print(printable(f"    {line}"))

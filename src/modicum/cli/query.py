@@ -295,7 +295,7 @@ def run(
     Exits 0 or 3.
     """
     from modicum.cli.ledger_access import open_workspace
-    from modicum.cli.query_text import Telling
+    from modicum.cli.query_text import AnswerOutput
     from modicum.ops.files.answers import writing_to
 
     with reporting(as_json=as_json):
@@ -303,7 +303,7 @@ def run(
         found = _loaded(query, workspace)
         sources = _sources(data or (), found.asked.query.tables)
         with writing_to(out) as write:
-            telling = Telling(found.heading.id, out, write, as_json=as_json)
+            telling = AnswerOutput(found.heading.id, out, write, as_json=as_json)
             try:
                 ran = workspace.queries.run(
                     found,

@@ -168,7 +168,7 @@ def _print_rows(answers: Answers) -> None:
     print_table(table)
 
 
-class Telling:
+class AnswerOutput:
     """Hands an answer over, to a file or as it is printed, and never loses one.
 
     Args:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.exit_codes import Exit
-from modicum.cli.governance import Subject, hearing_lines, spoken_line
+from modicum.cli.governance import Subject, approval_lines, vote_line
 from modicum.cli.group import later
 from modicum.cli.options import (
     DEFAULT_LEDGER,
@@ -38,7 +38,7 @@ from modicum.core.errors import ModicumError, printable
 
 if TYPE_CHECKING:
     from modicum.api.local import Workspace
-    from modicum.api.local.approvers import AskedPeople
+    from modicum.api.local.approvers import Approvers
     from modicum.api.local.ledger_view import LedgerView
     from modicum.ledger import Standing
 
@@ -213,17 +213,17 @@ def approvals(
             raise typer.Exit(Exit.NEEDS_APPROVAL)
 
 
-def _asked(subject: str, view: LedgerView) -> Iterator[AskedPeople]:
-    from modicum.api.local.approvers import asked_people, asked_people_of
+def _asked(subject: str, view: LedgerView) -> Iterator[Approvers]:
+    from modicum.api.local.approvers import approvers, approvers_of
 
     for one in named_releases(subject):
         if isinstance(one, str):
-            yield asked_people_of(one, view)
+            yield approvers_of(one, view)
         else:
-            yield asked_people(one, view)
+            yield approvers(one, view)
 
 
-def _lines(found: Iterable[AskedPeople]) -> Iterator[str]:
+def _lines(found: Iterable[Approvers]) -> Iterator[str]:
     for people in found:
         if people.standing is not None:
             status, seq = people.standing.status.value, people.standing.seq
@@ -241,13 +241,13 @@ def _lines(found: Iterable[AskedPeople]) -> Iterator[str]:
                 "its contents are not in the ledger: it needs these at most; with its"
                 " file, only those that it needs are shown"
             )
-        yield from hearing_lines(people.hearings)
+        yield from approval_lines(people.hearings)
         for said in people.spoken:
             other = said.content != people.content
-            yield spoken_line(said, "another content" if other else "")
+            yield vote_line(said, "another content" if other else "")
 
 
-def _to_dict(found: Iterable[AskedPeople]) -> dict[str, object]:
+def _to_dict(found: Iterable[Approvers]) -> dict[str, object]:
     from modicum.api.local.views.approvals import approvals_view, vote_view
 
     return {

@@ -115,11 +115,11 @@ def options(
 def _checked(
     file: Path, policy: Path | None, ledger: str, as_of: str | None, *, quiet: bool
 ) -> Decision:
-    from modicum.cli.ledger_access import open_view, say_if_empty
+    from modicum.cli.ledger_access import note_if_empty, open_view
 
     view = open_view(ledger, policy=policy, as_of=point(as_of))
     if not quiet:
-        say_if_empty(view, ledger)
+        note_if_empty(view, ledger)
     return view.check(read_release(file))
 
 

@@ -11,7 +11,7 @@ from modicum.cli.output import next_step, print_json, reporting, seconds
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.api.local.history import Happened
+    from modicum.api.local.history import ReleaseEntry
     from modicum.ledger import RecordedRelease, Standing
     from modicum.ledger.log.recorded_release import RecordedMechanism
     from modicum.release import Vocabulary
@@ -24,7 +24,7 @@ def show(
 
     Of one that was denied, it is said when; exits 4 then.
     """
-    from modicum.api.local.history import denied_release, story_of
+    from modicum.api.local.history import denied_release, history_of
     from modicum.api.local.views.releases import details_view
     from modicum.cli.ledger_access import open_view
 
@@ -34,7 +34,7 @@ def show(
         standing = book.standing_at(release, now)
         if standing is None:
             raise denied_release(release, read(0))
-        story = story_of(release, read(0))
+        story = history_of(release, read(0))
         vocabulary = view.policy().policy.vocabulary
         if as_json:
             print_json(
@@ -59,7 +59,7 @@ def print_standing(standing: Standing) -> None:
 def _shown(
     standing: Standing,
     release: RecordedRelease,
-    story: Iterable[Happened],
+    story: Iterable[ReleaseEntry],
     vocabulary: Vocabulary,
 ) -> Iterator[str]:
     from modicum.release.vocabulary import QUERY
@@ -75,7 +75,7 @@ def _shown(
         yield from _mechanism(mechanism, vocabulary)
 
 
-def _happened(one: Happened) -> str:
+def _happened(one: ReleaseEntry) -> str:
     from modicum.ledger.log.events import event_name
 
     body = one.event.body

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.governance import Reason, hearing_lines, office_of
+from modicum.cli.governance import Reason, approval_lines, governance_of
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
 from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.api.local.governance.requests import PendingRequest, Requested
-    from modicum.ledger.decision.approvals import Hearing
+    from modicum.ledger.decision.approvals import ApprovalState
     from modicum.ledger.state.pending import Request
 
 app = typer.Typer(help="Releases that wait for approval.", no_args_is_help=True)
@@ -28,7 +28,7 @@ def list_requests(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> Non
     from modicum.api.local.views.approvals import pending_view
 
     with reporting(as_json=as_json):
-        found = office_of(ledger, None).requests()
+        found = governance_of(ledger, None).requests()
         if as_json:
             print_json({"requests": [pending_view(one) for one in found]})
             return
@@ -45,7 +45,7 @@ def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) ->
     from modicum.ledger.state.pending import no_request
 
     with reporting(as_json=as_json):
-        found = office_of(ledger, None).requests()
+        found = governance_of(ledger, None).requests()
         known = [one for one in found if one.request.release == release]
         if not known:
             raise no_request(release)
@@ -68,7 +68,7 @@ def withdraw(
     from modicum.api.local.views.approvals import withdrawn_view
 
     with reporting(as_json=as_json):
-        office = office_of(ledger, actor)
+        office = governance_of(ledger, actor)
         known = office.withdraw_request(release, reason=reason)
         if as_json:
             print_json({"withdrawn": withdrawn_view(known)})
@@ -104,12 +104,14 @@ def _lines(found: Iterable[PendingRequest]) -> Iterator[str]:
             yield "  AGAIN    it was requested under another policy: request it again"
 
 
-def _asked_lines(request: Request, why: str, heard: Iterable[Hearing]) -> Iterator[str]:
+def _asked_lines(
+    request: Request, why: str, heard: Iterable[ApprovalState]
+) -> Iterator[str]:
     yield printable(
         f"release `{request.release}` is requested by {request.by} since"
         f" {request.at[:10]} (entry {request.seq}){why}"
     )
-    for line in hearing_lines(heard):
+    for line in approval_lines(heard):
         yield f"  {line}"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from modicum.cli.exit_codes import Exit
-from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, not_beside
+from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, exclusive_option
 from modicum.cli.output import note, print_decision, print_json, reporting
 from modicum.cli.risk_options import (
     Allowance,
@@ -43,7 +43,7 @@ from modicum.cli.risk_options import (
     facts,
     in_options,
     one_of,
-    refuse_unheard,
+    refuse_unused,
     tables,
 )
 from modicum.cli.risk_split import split
@@ -105,7 +105,7 @@ def rdr(
         from modicum.risk.measurement.documents import risk_to_dict
 
         chooses = tau is not None or max_variance is not None
-        refuse_unheard(context, mechanism, chooses=chooses)
+        refuse_unused(context, mechanism, chooses=chooses)
         one_of(choice, METHODS, "--choice")
         one_of(statistic, STATISTICS, "--statistic")
         known = facts(
@@ -172,13 +172,13 @@ def choose(
     spent whatever it finds. Exits 0, or 3 if it is denied.
     """
     with reporting(as_json=as_json), in_options():
-        from modicum.cli.risk_release import Asked
+        from modicum.cli.risk_release import RiskQuery
         from modicum.cli.risk_text import print_choice
         from modicum.risk.measurement import unseen_risk
         from modicum.risk.measurement.charge import NoDraws
         from modicum.risk.measurement.documents import choice_to_dict
 
-        refuse_unheard(context, mechanism)
+        refuse_unused(context, mechanism)
         one_of(choice, _TOLD, "--choice")
         known = facts(
             unit, mechanism, epsilons, delta, sensitivity, bounds, rows_max,
@@ -197,11 +197,11 @@ def choose(
                 found.charge.selection.eps,
             )
         elif release is not None and choice == "data-independent":
-            raise not_beside("--release", "data-independent, which costs nothing")
+            raise exclusive_option("--release", "data-independent, which costs nothing")
         if as_json:
             print_json(choice_to_dict(found))
         else:
-            print_choice(found, Asked(unseen.question, charge, attributes))
+            print_choice(found, RiskQuery(unseen.question, charge, attributes))
 
 
 @app.command("compare-groups")
@@ -240,7 +240,7 @@ def compare_groups(
 
         if len(set(groups)) < 2:
             raise typer.BadParameter("name two groups or more", param_hint="--groups")
-        refuse_unheard(context, mechanism)
+        refuse_unused(context, mechanism)
         one_of(statistic, STATISTICS, "--statistic")
         known = facts(
             unit, mechanism, epsilons, delta, sensitivity, bounds, rows_max,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from modicum.cli.options import not_beside, was_given
+from modicum.cli.options import exclusive_option, was_given
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import ModicumError, Problem, UsageError
 
@@ -264,7 +264,7 @@ def tables(given: Sequence[str]) -> dict[str, object] | str:
     return found
 
 
-def refuse_unheard(
+def refuse_unused(
     context: typer.Context, mechanism: str, *, chooses: bool = True
 ) -> None:
     """Refuse options that nothing would hear.
@@ -279,7 +279,7 @@ def refuse_unheard(
     """
     for name, option in _OF_GAUSSIAN.items():
         if mechanism == "laplace" and was_given(context, name):
-            raise not_beside(option, "Laplace noise (--mechanism laplace)")
+            raise exclusive_option(option, "Laplace noise (--mechanism laplace)")
     for name, option in _OF_A_CHOICE.items():
         if not chooses and was_given(context, name):
             raise typer.BadParameter(
@@ -363,12 +363,12 @@ def in_options() -> Iterator[None]:
     Raises:
         ModicumError: What was raised within, in these words.
     """
-    from modicum.risk.arguments import GivenError
+    from modicum.risk.arguments import ArgumentError
 
     try:
         yield
     except ModicumError as error:
-        kind = UsageError if isinstance(error, GivenError) else type(error)
+        kind = UsageError if isinstance(error, ArgumentError) else type(error)
         raise kind(*map(_told, error.problems)) from error
 
 

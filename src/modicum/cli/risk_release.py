@@ -18,7 +18,7 @@ _KINDS: Final = {"laplace": ("l1", "scale"), "gaussian": ("l2", "sigma")}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RiskQuery:
     """What is known of a query, and of the policy that it is released under.
 
     Attributes:
@@ -74,7 +74,7 @@ def release_lines(release: Mapping[str, Any]) -> list[str]:
     """Return the lines of a release file.
 
     Args:
-        release: What `Asked.release` returns; numbers stand there as exact texts.
+        release: What `RiskQuery.release` returns; numbers stand there as exact texts.
     """
     (mechanism,) = release["mechanisms"]
     ((unit, sensitivity),) = mechanism["sensitivity"].items()

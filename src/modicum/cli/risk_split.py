@@ -9,13 +9,7 @@ import typer
 
 from modicum.cli.options import Json
 from modicum.cli.output import print_json, print_table, reporting
-from modicum.cli.risk_options import (
-    Delta,
-    Mechanism,
-    in_options,
-    one_of,
-    refuse_unheard,
-)
+from modicum.cli.risk_options import Delta, Mechanism, in_options, one_of, refuse_unused
 from modicum.core.errors import printable
 from modicum.core.rationals import brief
 
@@ -23,7 +17,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from modicum.risk.choice import Choice
-    from modicum.risk.selection.priorities import Wish
+    from modicum.risk.selection.priorities import Priority
 
 Cap = Annotated[
     str,
@@ -68,7 +62,7 @@ def split(
 
     with reporting(as_json=as_json), in_options():
         noise = one_of(mechanism, ("laplace", "gaussian"), "--mechanism")
-        refuse_unheard(context, mechanism)
+        refuse_unused(context, mechanism)
         wishes = _wishes(questions, sensitivity, noise, delta)
         shares = by_priority(cap, wishes)
         if as_json:
@@ -82,9 +76,9 @@ def _wishes(
     sensitivity: Sequence[str],
     mechanism: Literal["laplace", "gaussian"],
     delta: str | None,
-) -> dict[str, Wish]:
+) -> dict[str, Priority]:
     from modicum.risk.noise import NoiseGiven
-    from modicum.risk.selection.priorities import Wish
+    from modicum.risk.selection.priorities import Priority as Wish
 
     weights = _by_name(questions, "NAME=WEIGHT", "NAME=WEIGHT...")
     widths = _by_name(sensitivity, "VALUE or NAME=VALUE", "--sensitivity", all_of=True)
@@ -121,7 +115,7 @@ def _by_name(
     return found
 
 
-def _delta(wishes: dict[str, Wish]) -> Fraction:
+def _delta(wishes: dict[str, Priority]) -> Fraction:
     """Return what the deltas of all questions are together."""
     from fractions import Fraction
 
@@ -133,7 +127,7 @@ def _delta(wishes: dict[str, Wish]) -> Fraction:
 
 
 def _to_dict(
-    cap: str, wishes: dict[str, Wish], shares: dict[str, Choice]
+    cap: str, wishes: dict[str, Priority], shares: dict[str, Choice]
 ) -> dict[str, Any]:
     from modicum.risk.arguments import exact
 
@@ -147,7 +141,7 @@ def _to_dict(
     }
 
 
-def _print(wishes: dict[str, Wish], shares: dict[str, Choice]) -> None:
+def _print(wishes: dict[str, Priority], shares: dict[str, Choice]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

@@ -6,7 +6,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from modicum.cli.output import print_table
-from modicum.cli.risk_release import Asked, release_lines
+from modicum.cli.risk_release import RiskQuery, release_lines
 from modicum.core.errors import printable
 from modicum.core.rationals import brief
 from modicum.risk.choice import Claim
@@ -43,10 +43,10 @@ def print_risk(risk: Risk, choice: Choice | None) -> None:
         print(f"note: asked again for each person: {risk.question.obstacle}")
     _print_rows(risk.rows(), choice)
     if choice is not None:
-        print_choice(choice, Asked(risk.question))
+        print_choice(choice, RiskQuery(risk.question))
 
 
-def print_choice(choice: Choice, asked: Asked) -> None:
+def print_choice(choice: Choice, asked: RiskQuery) -> None:
     """Print what was chosen, its claim, what it costs, and the release at it.
 
     Args:
@@ -100,7 +100,7 @@ def print_groups(risk: Risk, statistic: str, choice: Choice | None) -> None:
         table.add_row(brief(epsilon), *cells, "-" if ratio is None else f"{ratio:.4f}")
     print_table(table)
     if choice is not None:
-        print_choice(choice, Asked(risk.question))
+        print_choice(choice, RiskQuery(risk.question))
 
 
 def _of_people(row: Row) -> tuple[str, str, str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from modicum.api import operations
 from modicum.api.local.governance.annotations import Disclosure, read_disclosure
-from modicum.client.policy_actions import RemotePolicyOffice
-from modicum.client.release_actions import RemoteReleaseOffice
-from modicum.client.request_encoding import sent
+from modicum.client.policy_actions import RemotePolicyGovernance
+from modicum.client.release_actions import RemoteReleaseGovernance
+from modicum.client.request_encoding import encoded
 from modicum.client.retry_connection import Request
 from modicum.ledger.log.events import DisclosureRecorded
 
 
-class RemoteGovernance(RemoteReleaseOffice, RemotePolicyOffice):
+class RemoteGovernance(RemoteReleaseGovernance, RemotePolicyGovernance):
     """What people do who govern a ledger; each verb is an entry of its log.
 
     Args:
@@ -36,7 +36,9 @@ class RemoteGovernance(RemoteReleaseOffice, RemotePolicyOffice):
                 twice.
         """
         form = {"remark": remark, "about": about}
-        request = Request(operations.ANNOTATE, sent=sent(form), step="added the remark")
+        request = Request(
+            operations.ANNOTATE, sent=encoded(form), step="added the remark"
+        )
         return self._connection.call(request).entry
 
     def disclose(self, disclosure: Disclosure) -> tuple[DisclosureRecorded, int]:
@@ -58,7 +60,7 @@ class RemoteGovernance(RemoteReleaseOffice, RemotePolicyOffice):
         body = read_disclosure(disclosure, self._view.policy().policy.vocabulary)
         request = Request(
             operations.DISCLOSE,
-            sent=sent(disclosure),
+            sent=encoded(disclosure),
             step="recorded the disclosure",
         )
         return body, self._connection.call(request).entry

@@ -6,7 +6,7 @@ from modicum.api.local.governance.actions import Governance
 from modicum.client.view import RemoteView
 
 
-class RemoteOffice:
+class RemoteGovernanceBase:
     """What somebody may do who governs; who that is, the token says.
 
     Args:

@@ -15,7 +15,7 @@ from modicum.api.schema import release as schema
 from modicum.api.schema.release import DenialDetails, Loss, RuleLines
 from modicum.client.decoding import approval_of, decision_in, text_of
 from modicum.client.problems import not_understood
-from modicum.client.request_encoding import Sent
+from modicum.client.request_encoding import EncodedRequest
 from modicum.client.retry_connection import Connection, Request
 from modicum.core.yaml_reader import read_document
 from modicum.ledger import Verdict
@@ -24,7 +24,7 @@ A = TypeVar("A")
 
 
 @dataclass(frozen=True)
-class ToldExplanation(Explanation):
+class RemoteExplanation(Explanation):
     """What the log tells about a denial, as a server tells it."""
 
     added: DenialDetails = field(default_factory=DenialDetails)
@@ -43,7 +43,7 @@ class ToldExplanation(Explanation):
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRemotely:
+class RemoteReconsideration:
     """A release that was asked for, looked at again by the server.
 
     Attributes:
@@ -52,7 +52,7 @@ class AskedRemotely:
     """
 
     connection: Connection
-    sent: Sent
+    sent: EncodedRequest
 
     def largest_fit(self, vary: str, mechanism: str | None) -> Fit:
         """Return the closest variant that passes.
@@ -96,7 +96,7 @@ class AskedRemotely:
         found, added = decision_in(told), text_of(told).added
         if found.explanation is None or added is None:
             return None
-        return ToldExplanation(
+        return RemoteExplanation(
             (), _fit(found.explanation.fit), found.ledger.seq, added, found.explanation
         )
 
@@ -116,7 +116,7 @@ def _release(text: str) -> Mapping[str, object]:
     return written(read_document(text.encode(), "variant"))
 
 
-class SaidVerdict(Verdict):
+class RemoteVerdict(Verdict):
     """What rules say, as a server tells it."""
 
     def __init__(self, told: schema.Decision) -> None:
@@ -161,7 +161,9 @@ class RemoteDecision(Decision, frozen=True):
 _NOT_LET_IN: Final = frozenset({"denied", "voided", "expired"})
 
 
-def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteDecision:
+def decision_of(
+    told: Any, connection: Connection, sent: EncodedRequest | None
+) -> RemoteDecision:
     """Return the decision that a server told.
 
     Args:
@@ -178,7 +180,7 @@ def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteD
         raise not_understood("it tells of no losses").alone()
     decision = RemoteDecision(
         release=found.release,
-        verdict=SaidVerdict(found),
+        verdict=RemoteVerdict(found),
         status=found.status,
         policy_name=found.policy.name,
         policy_digest=found.policy.digest,
@@ -189,7 +191,7 @@ def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteD
         retry=found.retry,
         notices=found.notices,
         approvals=tuple(map(approval_of, found.approvals)),
-        again=None if sent is None else AskedRemotely(connection, sent),
+        again=None if sent is None else RemoteReconsideration(connection, sent),
         said=text_of(told).reasons,
     )
     # It is allowed only if all that is told agrees on that. Prose is never compared:

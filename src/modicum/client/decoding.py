@@ -11,9 +11,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from modicum.api.local.escrow.approvals import SaidToData
-from modicum.api.local.escrow.disclosure import LetGo
-from modicum.api.local.governance.approval_cases import Spoken
+from modicum.api.local.escrow.approvals import RecordedVersionVote
+from modicum.api.local.escrow.disclosure import DisclosedResult
+from modicum.api.local.governance.approval_cases import VoteEntry
 from modicum.api.local.views.contracts import recorded_flow
 from modicum.api.schema import approval as schema
 from modicum.api.schema import escrow as escrow_schema
@@ -24,7 +24,7 @@ from modicum.client.problems import not_understood
 from modicum.core.errors import InputError, UnavailableError
 from modicum.escrow.programs import Program, Range
 from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
-from modicum.ledger.decision.approvals import Hearing
+from modicum.ledger.decision.approvals import ApprovalState
 from modicum.ledger.log.contracts import Version
 from modicum.ledger.log.release_codec import release_from_plain
 from modicum.ledger.state.consent import Consent, Consents, Ownership
@@ -46,7 +46,9 @@ def approval_of(one: ApprovalShape) -> Approval:
     )
 
 
-def hearings_of(found: Iterable[schema.ApprovalStatus]) -> tuple[Hearing, ...]:
+def approval_states_of(
+    found: Iterable[schema.ApprovalStatus],
+) -> tuple[ApprovalState, ...]:
     """Return where approvals stand.
 
     Args:
@@ -58,8 +60,8 @@ def hearings_of(found: Iterable[schema.ApprovalStatus]) -> tuple[Hearing, ...]:
     return tuple(map(_hearing, found))
 
 
-def _hearing(one: schema.ApprovalStatus) -> Hearing:
-    found = Hearing(
+def _hearing(one: schema.ApprovalStatus) -> ApprovalState:
+    found = ApprovalState(
         approval_of(one), one.approved_by, one.rejected_by, one.left, one.asking
     )
     # It is given only if all that is told agrees on that.
@@ -68,14 +70,14 @@ def _hearing(one: schema.ApprovalStatus) -> Hearing:
     return found
 
 
-def spoken_of(found: Iterable[schema.Vote]) -> tuple[Spoken, ...]:
+def vote_entries_of(found: Iterable[schema.Vote]) -> tuple[VoteEntry, ...]:
     """Return what people said, oldest first.
 
     Args:
         found: What a server answers.
     """
     return tuple(
-        Spoken(
+        VoteEntry(
             seq=one.entry,
             at=one.at,
             by=one.by,
@@ -210,10 +212,10 @@ def program_of(told: object) -> Program | None:
     return program
 
 
-def said_to_data_of(told: object) -> SaidToData:
+def version_vote_of(told: object) -> RecordedVersionVote:
     """Return what an owner said to a version of their data."""
     one = decoded(escrow_schema.VersionVoteReceipt, told)
-    return SaidToData(
+    return RecordedVersionVote(
         Version(one.id, one.version),
         one.digest,
         one.by,
@@ -225,10 +227,10 @@ def said_to_data_of(told: object) -> SaidToData:
     )
 
 
-def let_go_of(told: object) -> LetGo:
+def disclosed_of(told: object) -> DisclosedResult:
     """Return what went out."""
     one = decoded(escrow_schema.Disclosed, told)
-    return LetGo(
+    return DisclosedResult(
         one.contract,
         one.flow,
         one.differentially_private,

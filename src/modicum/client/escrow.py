@@ -14,10 +14,10 @@ from typing import Any, Literal
 import msgspec
 
 from modicum.api import operations
-from modicum.api.local.escrow.actions import Shown
-from modicum.api.local.escrow.approvals import SaidToContract, SaidToData
-from modicum.api.local.escrow.datasets import Declared, Owned
-from modicum.api.local.escrow.disclosure import LetGo
+from modicum.api.local.escrow.actions import ShownContract
+from modicum.api.local.escrow.approvals import RecordedContractVote, RecordedVersionVote
+from modicum.api.local.escrow.datasets import Declared, Ownership
+from modicum.api.local.escrow.disclosure import DisclosedResult
 from modicum.api.local.escrow.execution import Ran
 from modicum.api.local.governance.approval_cases import reason_text
 from modicum.api.schema.escrow import Consents, ContractVoteReceipt
@@ -26,17 +26,17 @@ from modicum.client.decoding import (
     consents_of,
     data_of,
     decoded,
+    disclosed_of,
     flow_of,
-    let_go_of,
     named,
     program_of,
-    said_to_data_of,
     version_of,
+    version_vote_of,
 )
-from modicum.client.escrow_proposals import RemoteAsking
+from modicum.client.escrow_proposals import RemoteEscrowProposals
 from modicum.client.jobs import Job
 from modicum.client.problems import not_understood
-from modicum.client.request_encoding import Sent, sent
+from modicum.client.request_encoding import EncodedRequest, encoded
 from modicum.client.retry_connection import Request
 from modicum.client.votes import Key, signature_form, signed_again, signer_of
 from modicum.core.errors import Code, Problem, StaleError
@@ -48,13 +48,17 @@ from modicum.ledger.state.datasets import version_of as version_in
 from modicum.ledger.state.flow import Flow
 
 
-class RemoteEscrow(RemoteAsking):
+class RemoteEscrow(RemoteEscrowProposals):
     """What somebody does in the escrow of a server. The token says who they are."""
 
     # --- data ---
 
     def register(
-        self, name: str, content: bytes, declared: Declared, owned: Owned | None = None
+        self,
+        name: str,
+        content: bytes,
+        declared: Declared,
+        owned: Ownership | None = None,
     ) -> Version:
         """Put a version of a data set into the vault, and register it.
 
@@ -87,7 +91,7 @@ class RemoteEscrow(RemoteAsking):
         request = Request(
             operations.REGISTER_DATA,
             {"name": name},
-            sent=Sent(msgspec.json.encode(form)),
+            sent=EncodedRequest(msgspec.json.encode(form)),
             step=f"registered a version of `{name}`",
         )
         return version_of(self._connection.ask(request))
@@ -111,7 +115,7 @@ class RemoteEscrow(RemoteAsking):
         """
         ids: dict[str, str | int] = {"name": version.id, "n": version.number}
         self._connection.ask(
-            Request(operations.SHRED_DATA, ids, sent=sent({"reason": reason}))
+            Request(operations.SHRED_DATA, ids, sent=encoded({"reason": reason}))
         )
 
     def data(self) -> Mapping[str, DataSet]:
@@ -134,7 +138,7 @@ class RemoteEscrow(RemoteAsking):
         told = decoded(dict[str, list[dict[str, Any]]], self._connection.ask(request))
         return tuple(map(flow_of, told.get("contracts", ())))
 
-    def show(self, name: str) -> Shown:
+    def show(self, name: str) -> ShownContract:
         """Return a contract as people look at it. Writes nothing.
 
         Args:
@@ -145,7 +149,7 @@ class RemoteEscrow(RemoteAsking):
         """
         told = self._one(name)
         consents = consents_of(decoded(Consents, told.get("consent")))
-        return Shown(flow_of(told), consents, program_of(told.get("program")))
+        return ShownContract(flow_of(told), consents, program_of(told.get("program")))
 
     # --- agreeing ---
 
@@ -157,7 +161,7 @@ class RemoteEscrow(RemoteAsking):
         head: str | None = None,
         content: str | None = None,
         key: Key | None = None,
-    ) -> SaidToContract:
+    ) -> RecordedContractVote:
         """Agree to a contract, as an owner of its data.
 
         Args:
@@ -187,7 +191,7 @@ class RemoteEscrow(RemoteAsking):
         reason: str,
         content: str | None = None,
         key: Key | None = None,
-    ) -> SaidToContract:
+    ) -> RecordedContractVote:
         """Refuse a contract, or take an agreement back. It blocks until taken back.
 
         Args:
@@ -214,7 +218,7 @@ class RemoteEscrow(RemoteAsking):
         head: str | None = None,
         content: str | None = None,
         key: Key | None = None,
-    ) -> SaidToData:
+    ) -> RecordedVersionVote:
         """Agree to a version that replaces the rows of a data set, as an owner.
 
         Args:
@@ -243,7 +247,7 @@ class RemoteEscrow(RemoteAsking):
         reason: str,
         content: str | None = None,
         key: Key | None = None,
-    ) -> SaidToData:
+    ) -> RecordedVersionVote:
         """Refuse a version that waits. It blocks until taken back.
 
         Args:
@@ -295,7 +299,7 @@ class RemoteEscrow(RemoteAsking):
             return Ran()
         return Ran(decision_of(denied, self._connection, None))
 
-    def receive(self, name: str) -> LetGo:
+    def receive(self, name: str) -> DisclosedResult:
         """Return what a contract lets go, to one of its recipients: whoever asks.
 
         Args:
@@ -314,11 +318,11 @@ class RemoteEscrow(RemoteAsking):
         request = Request(
             operations.RECEIVE, named(name, "name"), step=step, repeats=False
         )
-        return let_go_of(self._connection.ask(request))
+        return disclosed_of(self._connection.ask(request))
 
     # --- inside ---
 
-    def _say(self, word: _Word, content: str | None) -> SaidToContract:
+    def _say(self, word: _Word, content: str | None) -> RecordedContractVote:
         flow = flow_of(self._one(word.name))
         digest = flow.contract.digest
         where = Request(operations.APPROVE_CONTRACT, named(word.name, "name"))
@@ -328,19 +332,19 @@ class RemoteEscrow(RemoteAsking):
             raise not_understood("it tells of something else than was said").alone()
         consents = consents_of(one.consent)
         key = one.key or ""
-        return SaidToContract(
+        return RecordedContractVote(
             flow, one.by, one.approves, consents, one.entry, one.repeated, key
         )
 
     def _say_to_data(
         self, word: _Word, version: Version, content: str | None
-    ) -> SaidToData:
+    ) -> RecordedVersionVote:
         digest = version_in(self.data(), version).content(version)
         called = f"version {version.number} of `{version.id}`"
         ids: dict[str, str | int] = {"name": version.id, "n": version.number}
         where = Request(operations.APPROVE_DATA, ids)
         about = _About("data", called, where, digest)
-        said = said_to_data_of(self._told(word, about, content))
+        said = version_vote_of(self._told(word, about, content))
         if (said.version, said.content, said.approves) != (
             version,
             digest,
@@ -385,7 +389,7 @@ class RemoteEscrow(RemoteAsking):
         return Request(
             about.where.operation,
             about.where.ids,
-            sent=sent(form),
+            sent=encoded(form),
             step=f"{verb} {about.called}",
             if_match=about.digest,
         )

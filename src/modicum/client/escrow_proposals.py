@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from modicum.api import operations
-from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.proposal import Purpose
 from modicum.api.ports.escrow import Limits
 from modicum.client.decoding import decoded, flow_of, named
-from modicum.client.request_encoding import Sent, sent
+from modicum.client.request_encoding import EncodedRequest, encoded
 from modicum.client.retry_connection import Request
 from modicum.client.view import RemoteView
 from modicum.core.rationals import number_text
@@ -24,7 +24,7 @@ from modicum.ledger.state.flow import Flow
 #: Where contracts are.
 
 
-class RemoteAsking:
+class RemoteEscrowProposals:
     """What somebody asks of the escrow of a server. The token says who they are.
 
     Args:
@@ -38,7 +38,7 @@ class RemoteAsking:
     # --- asking ---
 
     def ask_query(
-        self, heading: Heading, queries: Sequence[str], *, exact: bool = False
+        self, heading: Purpose, queries: Sequence[str], *, exact: bool = False
     ) -> Flow:
         """Ask that queries are run on registered data, and their answers withheld.
 
@@ -60,7 +60,7 @@ class RemoteAsking:
 
     def ask_task(
         self,
-        heading: Heading,
+        heading: Purpose,
         query: str,
         program: Program,
         *,
@@ -115,7 +115,7 @@ class RemoteAsking:
             }
         return self._ask("task", heading, own)
 
-    def ask_output(self, heading: Heading, query: str) -> Flow:
+    def ask_output(self, heading: Purpose, query: str) -> Flow:
         """Ask that private answers go out.
 
         Args:
@@ -130,7 +130,7 @@ class RemoteAsking:
         """
         return self._ask("output", heading, {"query": query, **_to(heading)})
 
-    def ask_signal(self, heading: Heading, task: str) -> Flow:
+    def ask_signal(self, heading: Purpose, task: str) -> Flow:
         """Ask that the score on private answers goes out.
 
         Args:
@@ -146,7 +146,7 @@ class RemoteAsking:
         return self._ask("signal", heading, {"task": task, **_to(heading)})
 
     def ask_raw_signal(
-        self, heading: Heading, task: str, *, width: Fraction | None
+        self, heading: Purpose, task: str, *, width: Fraction | None
     ) -> Flow:
         """Ask that the score on exact answers goes out, which no epsilon describes.
 
@@ -181,7 +181,7 @@ class RemoteAsking:
             InputError: If there is no such contract, or no reason.
             UnavailableError: If the server gives no answer.
         """
-        content = sent({"reason": reason})
+        content = encoded({"reason": reason})
         step = f"withdrawn the contract `{name}`"
         ids = named(name, "name")
         self._connection.ask(
@@ -191,7 +191,7 @@ class RemoteAsking:
 
     # --- inside ---
 
-    def _ask(self, flow: str, heading: Heading, own: Mapping[str, object]) -> Flow:
+    def _ask(self, flow: str, heading: Purpose, own: Mapping[str, object]) -> Flow:
         uses = {} if heading.uses is None else {"uses": heading.uses}
         form = {
             "flow": flow,
@@ -203,7 +203,7 @@ class RemoteAsking:
         }
         request = Request(
             operations.PROPOSE_CONTRACT,
-            sent=Sent(msgspec.json.encode(form)),
+            sent=EncodedRequest(msgspec.json.encode(form)),
             step=f"asked for the contract `{heading.id}`",
         )
         self._connection.ask(request)
@@ -214,5 +214,5 @@ class RemoteAsking:
         return decoded(dict[str, Any], self._connection.ask(request))
 
 
-def _to(heading: Heading) -> dict[str, object]:
+def _to(heading: Purpose) -> dict[str, object]:
     return {"to": list(heading.recipients)} if heading.recipients else {}

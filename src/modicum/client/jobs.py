@@ -197,7 +197,7 @@ def _begun(identifier: str) -> dict[str, object]:
 
 
 @contextmanager
-def given_up_on_the_way_out(job: Job) -> Iterator[Job]:
+def cancelled_on_error(job: Job) -> Iterator[Job]:
     """Give a job up if its block is left by an exception: nobody waits any more.
 
     Args:

@@ -6,8 +6,8 @@ from typing import Self
 
 from modicum.api.local.evaluation import Description
 from modicum.api.local.submit import Submission, prepared, prepared_past
-from modicum.client.request_encoding import Sent, sent
-from modicum.client.session import not_from_here
+from modicum.client.request_encoding import EncodedRequest, encoded
+from modicum.client.session import unsupported
 from modicum.policy import CompiledPolicy
 
 
@@ -21,7 +21,7 @@ class RemoteSubmission(Submission, frozen=True):
         is_past: Whether it happened before, so that it is counted and not decided.
     """
 
-    sent: Sent = Sent(b"")
+    sent: EncodedRequest = EncodedRequest(b"")
     is_past: bool = False
 
     @classmethod
@@ -73,7 +73,7 @@ class RemoteSubmission(Submission, frozen=True):
         """
         if not isinstance(one, cls) or one.is_past is not is_past:
             verb = "prepare_past" if is_past else "prepare"
-            raise not_from_here(
+            raise unsupported(
                 "a release that was prepared elsewhere", f"prepare it by  ws.{verb}(…)"
             )
         return one
@@ -82,6 +82,6 @@ class RemoteSubmission(Submission, frozen=True):
     def _of(cls, one: Submission, release: Description, *, is_past: bool) -> Self:
         return cls(
             **{name: getattr(one, name) for name in Submission.__struct_fields__},
-            sent=sent(release),
+            sent=encoded(release),
             is_past=is_past,
         )

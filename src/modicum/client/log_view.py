@@ -14,12 +14,12 @@ from typing import Final, NoReturn, TypeVar
 import msgspec
 
 from modicum.api import operations
-from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.schema.ledger import Head, StoredEntry
 from modicum.client.problems import not_understood
 from modicum.client.retry_connection import ATTEMPTS_MAX, Connection, Request
-from modicum.client.session import Asking, not_from_here
+from modicum.client.session import Session, unsupported
 from modicum.core.errors import Code, InputError, UnavailableError
 from modicum.ledger import AuditReport, Record, State
 from modicum.system.clock import SystemClock
@@ -101,7 +101,7 @@ class RemoteLog:
         Raises:
             UsageError: Always.
         """
-        raise not_from_here("a turn of the ledger", "take the step that you mean")
+        raise unsupported("a turn of the ledger", "take the step that you mean")
 
     def close(self) -> None:
         """Do nothing: who opened the connection closes it."""
@@ -150,7 +150,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class ReadOnlyView:
     """A ledger that is only looked at, for verbs that would take its turn, too.
 
     Attributes:
@@ -165,9 +165,9 @@ class Looking:
         Raises:
             UsageError: Always.
         """
-        raise not_from_here("a turn of the ledger", "take the step that you mean")
+        raise unsupported("a turn of the ledger", "take the step that you mean")
 
-    def look(self, *, deciding: bool = False) -> tuple[Book, Reader, str]:
+    def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book, what reads its log, and the time.
 
         Args:
@@ -176,7 +176,7 @@ class Looking:
         return self.view.look(deciding=deciding)
 
 
-class LogView(Asking):
+class LogView(Session):
     """The log of a ledger that a server keeps, for those who may read it.
 
     It is fetched once and kept as long as this object lives, and followed from there;
@@ -253,7 +253,7 @@ class LogView(Asking):
         """
         return self.followed.as_of(point)
 
-    def look(self, *, deciding: bool = False) -> tuple[Book, Reader, str]:
+    def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of the ledger, what reads its log, and the time.
 
         Args:
@@ -272,9 +272,9 @@ class LogView(Asking):
         return LedgerView(self._log, SystemClock())
 
     @property
-    def looking(self) -> Looking:
+    def looking(self) -> ReadOnlyView:
         """The same, for verbs of a workspace that write nothing."""
-        return Looking(self.followed)
+        return ReadOnlyView(self.followed)
 
     @property
     def _log(self) -> RemoteLog:

@@ -17,11 +17,11 @@ from modicum.api.local.plans.solution import SOLVER, refuse_unknown_solver
 from modicum.api.local.submit import RESERVATION_SECONDS, refuse_odd_length
 from modicum.api.schema.plan import OpenedRound
 from modicum.client.decoding import decoded
-from modicum.client.jobs import Job, given_up_on_the_way_out
+from modicum.client.jobs import Job, cancelled_on_error
 from modicum.client.problems import not_understood
-from modicum.client.request_encoding import Sent, sent
+from modicum.client.request_encoding import EncodedRequest, encoded
 from modicum.client.retry_connection import Request
-from modicum.client.session import not_from_here
+from modicum.client.session import unsupported
 from modicum.client.view import RemoteView
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.rationals import number_text
@@ -67,7 +67,7 @@ class RemoteRounds:
         if unlocked:
             form["unlocked"] = {unit: _share(one) for unit, one in unlocked.items()}
         request = Request(
-            operations.OPEN_ROUND, sent=sent(form), step="opened the round"
+            operations.OPEN_ROUND, sent=encoded(form), step="opened the round"
         )
         return self._round(self._connection.call(request))
 
@@ -135,8 +135,8 @@ class RemoteRounds:
             UsageError: If no round is open.
         """
         job = self.begin_plan(requests, solver=solver)
-        with given_up_on_the_way_out(job):
-            return plan_found(job.wait(on_step))
+        with cancelled_on_error(job):
+            return plan_of_job(job.wait(on_step))
 
     def begin_plan(self, requests: Sequence[Asked], *, solver: str = SOLVER) -> Job:
         """Begin to make a plan, and return the job: `wait()` tells its document.
@@ -156,7 +156,7 @@ class RemoteRounds:
             operations.PLAN_ROUND,
             {"round_id": opened.id},
             {"solver": solver},
-            sent(handed),
+            encoded(handed),
         )
         return Job(self._connection, self._connection.ask(request))
 
@@ -184,7 +184,7 @@ class RemoteRounds:
         request = Request(
             operations.COMMIT_PLAN,
             query={"reserve_seconds": reserve_seconds},
-            sent=Sent(msgspec.json.encode(plan.to_dict())),
+            sent=EncodedRequest(msgspec.json.encode(plan.to_dict())),
             step="reserved what the plan accepts",
             if_match=plan.head,
         )
@@ -237,7 +237,7 @@ class RemoteRounds:
         )
 
 
-def plan_found(told: object) -> Plan:
+def plan_of_job(told: object) -> Plan:
     """Return the plan that a job found.
 
     Args:
@@ -270,7 +270,7 @@ def _handed(request: Asked, policy: CompiledPolicy) -> Node:
     ):
         return tree
     if UTILITY in vocabulary.labels:
-        raise not_from_here(
+        raise unsupported(
             f"a plan by worth, where a label is named `{UTILITY}`",
             "plan where the ledger is",
         )

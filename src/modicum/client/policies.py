@@ -9,7 +9,7 @@ from modicum.api import operations
 from modicum.api.operations import Operation
 from modicum.client.jobs import Job
 from modicum.client.problems import SENT, not_understood
-from modicum.client.request_encoding import YAML, Sent
+from modicum.client.request_encoding import YAML, EncodedRequest
 from modicum.client.retry_connection import Connection, Query, Request
 from modicum.ops.files.documents import load_policy
 from modicum.policy import CompiledPolicy
@@ -105,7 +105,7 @@ class RemotePolicies:
         return _placed(told, content.file) if content.file else told
 
 
-def policy_sent(policy: CompiledPolicy) -> Sent:
+def policy_sent(policy: CompiledPolicy) -> EncodedRequest:
     """Return a policy as it is sent: its text, with its remarks.
 
     Args:
@@ -114,7 +114,7 @@ def policy_sent(policy: CompiledPolicy) -> Sent:
     own = policy.policy
     marks = (one.mark for one in own.base_policies)
     file = next((mark.file for mark in marks if mark is not None), "")
-    return Sent(own.text.encode(), YAML, file=file)
+    return EncodedRequest(own.text.encode(), YAML, file=file)
 
 
 def _placed(told: dict[str, Any], file: str) -> dict[str, Any]:

@@ -7,9 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modicum.api import operations
-from modicum.api.local.governance.activation import Activation, Weighed, refuse_replaced
-from modicum.api.local.governance.approval_cases import Spoken, Topic
-from modicum.api.local.governance.approvals import Said
+from modicum.api.local.governance.activation import (
+    Activation,
+    ActivationPreview,
+    refuse_replaced,
+)
+from modicum.api.local.governance.approval_cases import ApprovalCase, VoteEntry
+from modicum.api.local.governance.approvals import RecordedVote
 from modicum.api.local.governance.proposals import (
     PendingPolicy,
     Proposed,
@@ -17,20 +21,20 @@ from modicum.api.local.governance.proposals import (
 )
 from modicum.api.schema import approval as schema
 from modicum.api.schema.ledger import Head, Spender
-from modicum.client.base_actions import RemoteOffice
-from modicum.client.decoding import decoded, hearings_of, spoken_of
+from modicum.client.base_actions import RemoteGovernanceBase
+from modicum.client.decoding import approval_states_of, decoded, vote_entries_of
 from modicum.client.policies import policy_sent
 from modicum.client.problems import not_understood, problem_of
 from modicum.client.retry_connection import Request
-from modicum.client.votes import Key, Speech, say, signer_of
-from modicum.ledger.decision.approvals import Hearing
+from modicum.client.votes import Key, VoteSubject, send_vote, signer_of
+from modicum.ledger.decision.approvals import ApprovalState
 from modicum.ledger.state.pending import Proposal
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.compiler import compile_text
 
 
 @dataclass(frozen=True, slots=True)
-class ToldConflict:
+class RemoteConflict:
     """A rule of the new policy that history exceeds, in amounts for people.
 
     Attributes:
@@ -53,10 +57,10 @@ class ToldConflict:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldWeighed(Weighed):
+class RemoteActivationPreview(ActivationPreview):
     """What it means to put a policy in the place of the active one.
 
-    `conflicts` are `ToldConflict`: amounts for people, where a workspace has sums.
+    `conflicts` are `RemoteConflict`: amounts for people, where a workspace has sums.
 
     Attributes:
         told: What the server told.
@@ -67,7 +71,7 @@ class ToldWeighed(Weighed):
 
 def weighed_of(
     told: Any, active: CompiledPolicy, successor: CompiledPolicy
-) -> ToldWeighed:
+) -> RemoteActivationPreview:
     """Return what it means to activate a policy.
 
     Args:
@@ -84,19 +88,19 @@ def weighed_of(
         successor.policy.digest,
     ):
         raise not_understood("it weighs other policies than were sent").alone()
-    return ToldWeighed(
+    return RemoteActivationPreview(
         replaced=active,
         successor=successor,
         conflicts=tuple(_conflict(each, successor) for each in one.conflicts),  # type: ignore[misc]
         made=frozenset(each.rule for each in one.conflicts if each.made),
         accepted=one.accepted,
-        hearings=hearings_of(one.approvals),
+        hearings=approval_states_of(one.approvals),
         problems=tuple(problem_of(each) for each in one.problems),
         told=one,
     )
 
 
-def activation_of(told: Any, weighed: Weighed, head: Head) -> Activation:
+def activation_of(told: Any, weighed: ActivationPreview, head: Head) -> Activation:
     """Return what became of an activation.
 
     Args:
@@ -114,11 +118,11 @@ def activation_of(told: Any, weighed: Weighed, head: Head) -> Activation:
 
 def _conflict(
     told: schema.ActivationConflict, successor: CompiledPolicy
-) -> ToldConflict:
+) -> RemoteConflict:
     number = successor.rules.number(told.rule)
     if number is None:
         raise not_understood("it names a rule that the policy does not have").alone()
-    return ToldConflict(
+    return RemoteConflict(
         successor.rules[number],
         told.measure,
         told.spent,
@@ -129,7 +133,7 @@ def _conflict(
     )
 
 
-class RemotePolicyOffice(RemoteOffice):
+class RemotePolicyGovernance(RemoteGovernanceBase):
     """Asking for another policy, agreeing to it, and activating it.
 
     People speak about what is proposed: the server knows nothing else to speak about.
@@ -163,7 +167,7 @@ class RemotePolicyOffice(RemoteOffice):
             step="proposed the policy",
         )
         one = self._connection.call(request)
-        return Proposed(_proposal(one), hearings_of(one.approvals), one.repeated)
+        return Proposed(_proposal(one), approval_states_of(one.approvals), one.repeated)
 
     def proposals(self) -> tuple[PendingPolicy, ...]:
         """Return the policies that are proposed and wait. Writes nothing.
@@ -174,7 +178,7 @@ class RemotePolicyOffice(RemoteOffice):
         found = self._connection.call(Request(operations.PROPOSALS))
         return tuple(
             PendingPolicy(
-                _proposal(one), one.text, one.reason, hearings_of(one.approvals)
+                _proposal(one), one.text, one.reason, approval_states_of(one.approvals)
             )
             for one in found.proposals
         )
@@ -206,7 +210,7 @@ class RemotePolicyOffice(RemoteOffice):
         reason: str,
         head: str | None = None,
         key: Key | None = None,
-    ) -> Said:
+    ) -> RecordedVote:
         """Agree that a policy takes the place of the active one.
 
         What history exceeds is looked at once more, and told; whoever activates the
@@ -234,7 +238,7 @@ class RemotePolicyOffice(RemoteOffice):
         signer = signer_of(key)
         compiled = self._meant(successor)
         speech = _speech(compiled, approves=True, reason=reason)
-        said = say(self._view, replace(speech, head=head, signer=signer))
+        said = send_vote(self._view, replace(speech, head=head, signer=signer))
         return replace(said, weighed=self.weigh(compiled))
 
     def reject_policy(
@@ -243,7 +247,7 @@ class RemotePolicyOffice(RemoteOffice):
         *,
         reason: str,
         key: Key | None = None,
-    ) -> Said:
+    ) -> RecordedVote:
         """Refuse that a policy takes the place of the active one.
 
         Args:
@@ -258,9 +262,9 @@ class RemotePolicyOffice(RemoteOffice):
         """
         signer = signer_of(key)
         speech = _speech(self._meant(successor), approves=False, reason=reason)
-        return say(self._view, replace(speech, signer=signer))
+        return send_vote(self._view, replace(speech, signer=signer))
 
-    def policy_hearings(self, successor: CompiledPolicy) -> tuple[Hearing, ...]:
+    def policy_hearings(self, successor: CompiledPolicy) -> tuple[ApprovalState, ...]:
         """Return where the approval stands that another policy needs. Writes nothing.
 
         Of what is not proposed, only the log tells that.
@@ -275,9 +279,9 @@ class RemotePolicyOffice(RemoteOffice):
         told = self._waiting(successor)
         if told is None:
             return self._by_log.policy_hearings(successor)
-        return hearings_of(decoded(schema.Approvals, told).approvals)
+        return approval_states_of(decoded(schema.Approvals, told).approvals)
 
-    def counting_words(self, successor: CompiledPolicy) -> tuple[Spoken, ...]:
+    def counting_words(self, successor: CompiledPolicy) -> tuple[VoteEntry, ...]:
         """Return what people said to a policy since the active one came, oldest first.
 
         What was said before that was about another change, and does not count. Of what
@@ -294,7 +298,7 @@ class RemotePolicyOffice(RemoteOffice):
         if told is None:
             return self._by_log.counting_words(successor)
         since = self._view.active_since
-        spoken = spoken_of(decoded(schema.Approvals, told).spoken)
+        spoken = vote_entries_of(decoded(schema.Approvals, told).spoken)
         return tuple(one for one in spoken if one.seq > since)
 
     # --- activating ---
@@ -305,7 +309,7 @@ class RemotePolicyOffice(RemoteOffice):
         *,
         accept: Sequence[str] = (),
         replaces: str | None = None,
-    ) -> Weighed:
+    ) -> ActivationPreview:
         """Return what it means to activate a policy now. Writes nothing.
 
         Args:
@@ -380,12 +384,12 @@ class RemotePolicyOffice(RemoteOffice):
         return self.proposed(successor) if isinstance(successor, str) else successor
 
 
-def _speech(compiled: CompiledPolicy, *, approves: bool, reason: str) -> Speech:
+def _speech(compiled: CompiledPolicy, *, approves: bool, reason: str) -> VoteSubject:
     own = compiled.policy
     called = f"policy `{own.name}` ({own.digest[:12]})"
-    topic = Topic("policy", own.digest, own.digest, called)
+    topic = ApprovalCase("policy", own.digest, own.digest, called)
     request = Request(operations.APPROVE_POLICY, {"digest": own.digest})
-    return Speech(request, topic, approves, reason)
+    return VoteSubject(request, topic, approves, reason)
 
 
 def _proposal(one: schema.ProposedPolicy) -> Proposal:

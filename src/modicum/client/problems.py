@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from modicum.api.schema import problem as schema
-from modicum.client.request_encoding import Sent
+from modicum.client.request_encoding import EncodedRequest
 from modicum.core import errors
 from modicum.core.errors import Code, Mark, ModicumError, Problem, UnavailableError
 
@@ -34,7 +34,9 @@ class _Problems(msgspec.Struct):
     problems: tuple[schema.Problem, ...]
 
 
-def mistake_of(status: int, body: bytes, sent: Sent | None = None) -> ModicumError:
+def mistake_of(
+    status: int, body: bytes, sent: EncodedRequest | None = None
+) -> ModicumError:
     """Return the mistake that an answer tells of.
 
     Args:
@@ -70,7 +72,7 @@ def not_understood(
     )
 
 
-def problem_of(one: schema.Problem, sent: Sent | None = None) -> Problem:
+def problem_of(one: schema.Problem, sent: EncodedRequest | None = None) -> Problem:
     """Return a mistake that a server tells of.
 
     Args:
@@ -84,7 +86,7 @@ def problem_of(one: schema.Problem, sent: Sent | None = None) -> Problem:
     return Problem(code, message, _mark(one, sent), one.label, one.notes, one.help)
 
 
-def _mark(one: schema.Problem, sent: Sent | None) -> Mark | None:
+def _mark(one: schema.Problem, sent: EncodedRequest | None) -> Mark | None:
     if one.file is None or one.line is None or one.column is None:
         return None
     told = Mark(one.file, one.line, one.column, one.length or 1)

@@ -10,25 +10,29 @@ import msgspec
 from modicum.api import operations
 from modicum.api.local.decision import Decision
 from modicum.api.local.evaluation import Description, price_release
-from modicum.api.local.governance.approval_cases import Spoken, Topic, missing_approvals
-from modicum.api.local.governance.approvals import Said, refuse_other_content
+from modicum.api.local.governance.approval_cases import (
+    ApprovalCase,
+    VoteEntry,
+    missing_approvals,
+)
+from modicum.api.local.governance.approvals import RecordedVote, refuse_other_content
 from modicum.api.local.governance.requests import PendingRequest, Requested
 from modicum.api.schema import approval as schema
-from modicum.client.base_actions import RemoteOffice
+from modicum.client.base_actions import RemoteGovernanceBase
 from modicum.client.decision import decision_of
 from modicum.client.decoding import (
+    approval_states_of,
     decoded,
-    hearings_of,
     named,
     recorded_release,
-    spoken_of,
+    vote_entries_of,
 )
 from modicum.client.problems import not_understood
-from modicum.client.request_encoding import sent
+from modicum.client.request_encoding import encoded
 from modicum.client.retry_connection import Request
-from modicum.client.session import not_from_here
-from modicum.client.votes import Key, Speech, say, signer_of
-from modicum.ledger.decision.approvals import Hearing
+from modicum.client.session import unsupported
+from modicum.client.votes import Key, VoteSubject, send_vote, signer_of
+from modicum.ledger.decision.approvals import ApprovalState
 from modicum.ledger.state.pending import Request as Waiting
 
 _REQUESTS: Final = "requests"
@@ -38,11 +42,11 @@ _REQUESTS: Final = "requests"
 class _LookedAt:
     """A release that somebody speaks about, as they have looked at it."""
 
-    topic: Topic
+    topic: ApprovalCase
     decision: Decision
 
 
-class RemoteReleaseOffice(RemoteOffice):
+class RemoteReleaseGovernance(RemoteGovernanceBase):
     """Asking for releases that people must agree to, and agreeing to them.
 
     People speak about what is requested: the server knows nothing else to speak about.
@@ -72,7 +76,7 @@ class RemoteReleaseOffice(RemoteOffice):
             InputError: If the release is malformed, or there is no reason.
             UnavailableError: If the server gives no answer. Ask for the same again.
         """
-        content = sent(release)
+        content = encoded(release)
         decision = self._view.check(release)
         request = Request(
             operations.REQUEST_RELEASE,
@@ -83,7 +87,7 @@ class RemoteReleaseOffice(RemoteOffice):
         one = self._connection.call(request)
         return Requested(
             _waiting(one),
-            hearings_of(one.approvals),
+            approval_states_of(one.approvals),
             one.repeated,
             msgspec.structs.replace(decision, approvals=()),
         )
@@ -98,7 +102,7 @@ class RemoteReleaseOffice(RemoteOffice):
         Raises:
             UsageError: Always.
         """
-        raise not_from_here(
+        raise unsupported(
             "a correction of a past release",
             "ask for it by  modicum release redescribe  where the ledger is",
         )
@@ -122,7 +126,7 @@ class RemoteReleaseOffice(RemoteOffice):
         request = Request(
             operations.WITHDRAW_REQUEST,
             named(release),
-            sent=sent({"reason": reason}),
+            sent=encoded({"reason": reason}),
             step="withdrawn the request",
         )
         return _waiting(self._connection.call(request))
@@ -159,7 +163,7 @@ class RemoteReleaseOffice(RemoteOffice):
         head: str | None = None,
         content: str | None = None,
         key: Key | None = None,
-    ) -> Said:
+    ) -> RecordedVote:
         """Agree to a release that needs approval, and would be allowed now.
 
         Given as it is described, it is agreed to only if that is what is asked for. By
@@ -192,7 +196,7 @@ class RemoteReleaseOffice(RemoteOffice):
         signer = signer_of(key)
         looked = self._look(release, content)
         speech = self._speech(looked, approves=True, reason=reason)
-        said = say(self._view, replace(speech, head=head, signer=signer))
+        said = send_vote(self._view, replace(speech, head=head, signer=signer))
         missing = tuple(one.approval for one in missing_approvals(said.hearings))
         decision = msgspec.structs.replace(looked.decision, approvals=missing)
         return replace(said, decision=decision)
@@ -204,7 +208,7 @@ class RemoteReleaseOffice(RemoteOffice):
         reason: str,
         content: str | None = None,
         key: Key | None = None,
-    ) -> Said:
+    ) -> RecordedVote:
         """Refuse a release that is asked for, or take an approval back.
 
         It is blocked until one approves it.
@@ -224,9 +228,9 @@ class RemoteReleaseOffice(RemoteOffice):
         signer = signer_of(key)
         looked = self._look(release, content)
         speech = self._speech(looked, approves=False, reason=reason)
-        return say(self._view, replace(speech, signer=signer))
+        return send_vote(self._view, replace(speech, signer=signer))
 
-    def hearings(self, release: Description) -> tuple[Hearing, ...]:
+    def hearings(self, release: Description) -> tuple[ApprovalState, ...]:
         """Return where each approval stands that a release needs. Writes nothing.
 
         Of what nobody asks for, only the log tells that.
@@ -243,10 +247,10 @@ class RemoteReleaseOffice(RemoteOffice):
         told = self._requested(priced.id)
         found = None if told is None else decoded(schema.PendingRequest, told)
         if found is not None and found.content == priced.content:
-            return hearings_of(found.approvals)
+            return approval_states_of(found.approvals)
         return self._by_log.hearings(release)
 
-    def spoken(self, identifier: str) -> tuple[Spoken, ...]:
+    def spoken(self, identifier: str) -> tuple[VoteEntry, ...]:
         """Return what people said to a release or a policy, oldest first.
 
         Of what does not wait, only the log tells that.
@@ -259,7 +263,7 @@ class RemoteReleaseOffice(RemoteOffice):
         """
         told = self._waiting_policy(identifier) or self._requested(identifier)
         if told is not None:
-            return spoken_of(decoded(schema.Approvals, told).spoken)
+            return vote_entries_of(decoded(schema.Approvals, told).spoken)
         return self._by_log.spoken(identifier)
 
     # --- inside ---
@@ -295,7 +299,7 @@ class RemoteReleaseOffice(RemoteOffice):
         found = _pending(decoded(schema.ListedRequest, told))
         if found.release.id != name:
             raise not_understood("it tells of another request")
-        topic = Topic(
+        topic = ApprovalCase(
             "release",
             name,
             found.request.content,
@@ -305,9 +309,9 @@ class RemoteReleaseOffice(RemoteOffice):
         refuse_other_content(topic, own)
         return _LookedAt(topic, decision_of(told["decision"], self._connection, None))
 
-    def _speech(self, looked: _LookedAt, *, approves: bool, reason: str) -> Speech:
+    def _speech(self, looked: _LookedAt, *, approves: bool, reason: str) -> VoteSubject:
         request = Request(operations.APPROVE_RELEASE, named(looked.topic.id))
-        return Speech(request, looked.topic, approves, reason)
+        return VoteSubject(request, looked.topic, approves, reason)
 
 
 def _waiting(one: schema.WithdrawnRequest) -> Waiting:
@@ -325,7 +329,7 @@ def _pending(one: schema.ListedRequest) -> PendingRequest:
     release = recorded_release(one.body)
     if (release.id, release.content) != (one.release, one.content):
         raise not_understood("its request is of another release").alone()
-    heard = hearings_of(one.approvals)
+    heard = approval_states_of(one.approvals)
     return PendingRequest(
         _waiting(one), release, one.reason, heard, one.current, one.corrects
     )

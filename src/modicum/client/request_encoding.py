@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class EncodedRequest:
     """What is sent.
 
     Attributes:
@@ -57,7 +57,7 @@ class Sent:
         return self.marks[told.line - 1] if told.line <= len(self.marks) else None
 
 
-def sent(release: Description) -> Sent:
+def encoded(release: Description) -> EncodedRequest:
     """Return a release as it is sent, as it is now.
 
     Args:
@@ -78,7 +78,7 @@ def sent(release: Description) -> Sent:
     entries = node.entries if isinstance(node, Entries) else ()
     ids = (one for key, one in entries if key.text == "release")
     own = next((one.text for one in ids if isinstance(one, Scalar)), "")
-    return Sent(text, YAML if any(marks) else JSON, marks, release=own)
+    return EncodedRequest(text, YAML if any(marks) else JSON, marks, release=own)
 
 
 def _lines(node: Node, end: str) -> Iterator[tuple[str, Mark | None]]:

@@ -21,8 +21,8 @@ from modicum.api.operations import PREFIX, Operation
 from modicum.client.credentials import Token, address_of, trusted
 from modicum.client.decoding import decoded
 from modicum.client.problems import mistake_of, not_understood
-from modicum.client.request_encoding import Sent
-from modicum.client.transport_errors import for_good
+from modicum.client.request_encoding import EncodedRequest
+from modicum.client.transport_errors import permanent_error
 from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
 
 #: So often a request is sent at most.
@@ -66,7 +66,7 @@ class Request(Generic[A]):
     operation: Operation[A]
     ids: Mapping[str, str | int] = field(default_factory=dict)
     query: Query = field(default_factory=dict)
-    sent: Sent | None = None
+    sent: EncodedRequest | None = None
     step: str = ""
     if_match: str = ""
     accept: str = ""
@@ -191,7 +191,7 @@ class Connection:
             try:
                 found = self._send(request, own, whole=whole)
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as lost:
-                never = for_good(lost, self.url)
+                never = permanent_error(lost, self.url)
                 if never is not None and not reached:
                     raise never.alone() from None
                 wait, why = _wait(attempt), "it cannot be reached"

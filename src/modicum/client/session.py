@@ -14,7 +14,7 @@ from modicum.core.errors import Code, InputError, Problem, UsageError
 A = TypeVar("A")
 
 
-class Asking:
+class Session:
     """A ledger that a server keeps, as one identity asks about it.
 
     Args:
@@ -70,7 +70,7 @@ class Asking:
         return told
 
 
-def not_from_here(what: str, instead: str) -> UsageError:
+def unsupported(what: str, instead: str) -> UsageError:
     """Return the mistake of asking a server for what is done where the ledger is.
 
     Args:

@@ -11,7 +11,7 @@ from modicum.api.local.evaluation import Description
 from modicum.api.local.submit import RESERVATION_SECONDS, Submission
 from modicum.client.decision import RemoteDecision, decision_of
 from modicum.client.local_pricing import RemoteSubmission
-from modicum.client.request_encoding import Sent, sent
+from modicum.client.request_encoding import EncodedRequest, encoded
 from modicum.client.retry_connection import Request
 from modicum.client.view import RemoteView
 from modicum.core.errors import ModicumError, UnavailableError
@@ -22,7 +22,7 @@ _STEP_TAKEN = (
 )
 
 
-class Deciding(RemoteView):
+class RemoteSubmit(RemoteView):
     """A ledger that a server keeps, and releases that are brought to it.
 
     Args:
@@ -56,7 +56,9 @@ class Deciding(RemoteView):
             UnavailableError: If the server gives no answer. Nobody knows then whether
                 it was reserved; submit the same release again.
         """
-        return self._submit(sent(release), post=post, reserve_seconds=reserve_seconds)
+        return self._submit(
+            encoded(release), post=post, reserve_seconds=reserve_seconds
+        )
 
     def prepare(
         self,
@@ -115,7 +117,7 @@ class Deciding(RemoteView):
             AccessError: If whoever asks may not.
             UnavailableError: As for `submit`.
         """
-        return self._record(sent(release))
+        return self._record(encoded(release))
 
     def prepare_past(self, release: Description) -> Submission:
         """Return a past release for `record_past_many`. Writes nothing.
@@ -149,7 +151,7 @@ class Deciding(RemoteView):
     # --- inside ---
 
     def _submit(
-        self, content: Sent, *, post: bool, reserve_seconds: int
+        self, content: EncodedRequest, *, post: bool, reserve_seconds: int
     ) -> RemoteDecision:
         request = Request(
             operations.SUBMIT_RELEASE,
@@ -164,7 +166,7 @@ class Deciding(RemoteView):
             one.sent, post=one.post, reserve_seconds=one.reserve_seconds
         )
 
-    def _record(self, content: Sent) -> RemoteDecision:
+    def _record(self, content: EncodedRequest) -> RemoteDecision:
         request = Request(
             operations.RECORD_PAST,
             query={"words": True},
@@ -173,7 +175,7 @@ class Deciding(RemoteView):
         )
         return self._decide(request, content)
 
-    def _decide(self, request: Request[Any], content: Sent) -> RemoteDecision:
+    def _decide(self, request: Request[Any], content: EncodedRequest) -> RemoteDecision:
         told = self._connection.ask(request)
         try:
             if isinstance(told, dict) and told.get("words") is None:
@@ -185,7 +187,7 @@ class Deciding(RemoteView):
                 replace(error.problems[0], help=_STEP_TAKEN)
             ) from error
 
-    def _told_again(self, told: dict[str, Any], content: Sent) -> Any:
+    def _told_again(self, told: dict[str, Any], content: EncodedRequest) -> Any:
         """Return a decision in words, which the server kept without.
 
         It keeps a short answer for a step whose first one was lost. That one counts,

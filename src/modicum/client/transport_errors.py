@@ -33,7 +33,7 @@ _UNKNOWN: Final = frozenset(
 )
 
 
-def for_good(lost: BaseException, url: str) -> UnavailableError | None:
+def permanent_error(lost: BaseException, url: str) -> UnavailableError | None:
     """Return the mistake of a server that is never reached; None if it may be yet.
 
     Args:

@@ -14,9 +14,9 @@ from modicum.client.decoding import named, recorded_release, standing_of
 from modicum.client.local_pricing import RemoteSubmission
 from modicum.client.log_view import LogView
 from modicum.client.problems import not_understood
-from modicum.client.request_encoding import Sent, sent
+from modicum.client.request_encoding import EncodedRequest, encoded
 from modicum.client.retry_connection import Connection, Query, Request
-from modicum.client.session import Asking, not_from_here
+from modicum.client.session import Session, unsupported
 from modicum.core.errors import Code, Problem, UnavailableError, UsageError
 from modicum.ledger import RecordedRelease, Standing
 from modicum.policy import CompiledPolicy, Rule
@@ -30,7 +30,7 @@ _LOOKS: Final = 5
 _SPENDERS: Final = 100
 
 
-class PolicyView(Asking):
+class PolicyView(Session):
     """The policy of a ledger that a server keeps, and its rules.
 
     Args:
@@ -139,7 +139,7 @@ class PolicyView(Asking):
             UsageError: If only a part of the cells is to be looked at.
         """
         if (where, periods, groups) != (None, None, None):
-            raise not_from_here(
+            raise unsupported(
                 "a part of the cells of a rule",
                 "who may read the ledger asks it as it was:"
                 "  ws.as_of(ws.head().seq).spenders(…)",
@@ -178,7 +178,7 @@ class RemoteView(PolicyView, LogView):
             AccessError: If whoever asks may not.
             UnavailableError: If the server gives no answer.
         """
-        return self._check(sent(release))
+        return self._check(encoded(release))
 
     def check_prepared(self, one: Submission, *, actor: str = "") -> RemoteDecision:
         """Return what `submit` would answer to a release that was prepared.
@@ -192,7 +192,7 @@ class RemoteView(PolicyView, LogView):
             UsageError: If it was prepared elsewhere, or somebody else is named.
         """
         if actor not in {"", self.actor}:
-            raise not_from_here(
+            raise unsupported(
                 "the answer to somebody else",
                 "connect with their token: who asks is what the token says",
             )
@@ -226,6 +226,6 @@ class RemoteView(PolicyView, LogView):
             raise not_understood("it tells of another release")
         return found
 
-    def _check(self, content: Sent) -> RemoteDecision:
+    def _check(self, content: EncodedRequest) -> RemoteDecision:
         request = Request(operations.CHECK_RELEASE, query={"words": True}, sent=content)
         return decision_of(self._connection.ask(request), self._connection, content)

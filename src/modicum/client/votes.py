@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
-from modicum.api.local.governance.approval_cases import Topic, reason_text
-from modicum.api.local.governance.approvals import Said
+from modicum.api.local.governance.approval_cases import ApprovalCase, reason_text
+from modicum.api.local.governance.approvals import RecordedVote
 from modicum.api.schema.approval import VoteReceipt
-from modicum.client.decoding import decoded, hearings_of
+from modicum.client.decoding import approval_states_of, decoded
 from modicum.client.problems import not_understood
-from modicum.client.request_encoding import sent
+from modicum.client.request_encoding import encoded
 from modicum.client.retry_connection import Request
 from modicum.client.view import RemoteView
 from modicum.core.errors import Code, Problem, StaleError
-from modicum.ledger.decision.approvals import Hearing, roles_of
+from modicum.ledger.decision.approvals import ApprovalState, roles_of
 from modicum.ledger.log.approval_statement import Signer, signed
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.storage.proofs.signing_keys import load_key
@@ -38,7 +38,7 @@ _HASH_SHOWN: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
+class VoteSubject:
     """What somebody says about something that waits.
 
     Attributes:
@@ -52,7 +52,7 @@ class Speech:
     """
 
     request: Request[VoteReceipt]
-    topic: Topic
+    topic: ApprovalCase
     approves: bool
     reason: str
     head: str | None = None
@@ -72,7 +72,7 @@ def signer_of(key: Key | None) -> Signer | None:
     return load_key(key) if isinstance(key, str | Path) else key
 
 
-def say(view: RemoteView, speech: Speech) -> Said:
+def send_vote(view: RemoteView, speech: VoteSubject) -> RecordedVote:
     """Say something, and return where the approvals stand after it.
 
     Args:
@@ -118,7 +118,7 @@ def signed_again(work: Callable[[], T], *, often: bool) -> T:
                 raise
 
 
-def _request(view: RemoteView, speech: Speech) -> Request[VoteReceipt]:
+def _request(view: RemoteView, speech: VoteSubject) -> Request[VoteReceipt]:
     form: dict[str, object] = {"approves": speech.approves, "reason": speech.reason}
     if speech.signer is not None:
         body = ApprovalGiven(
@@ -137,7 +137,7 @@ def _request(view: RemoteView, speech: Speech) -> Request[VoteReceipt]:
     return Request(
         speech.request.operation,
         speech.request.ids,
-        sent=sent(form),
+        sent=encoded(form),
         step=f"{verb} {speech.topic.called}",
         if_match=speech.topic.content,
     )
@@ -187,7 +187,7 @@ def _whole(given: str | None, last: str) -> str:
     )
 
 
-def _said(speech: Speech, told: object) -> Said:
+def _said(speech: VoteSubject, told: object) -> RecordedVote:
     one = decoded(VoteReceipt, told)
     topic = speech.topic
     if (one.subject, one.id, one.content, one.approves) != (
@@ -197,8 +197,8 @@ def _said(speech: Speech, told: object) -> Said:
         speech.approves,
     ):
         raise not_understood("it tells of something else than was said").alone()
-    heard: tuple[Hearing, ...] = hearings_of(one.approvals)
-    return Said(
+    heard: tuple[ApprovalState, ...] = approval_states_of(one.approvals)
+    return RecordedVote(
         topic,
         one.by,
         one.approves,

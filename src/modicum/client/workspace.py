@@ -17,17 +17,17 @@ from modicum.client.escrow import RemoteEscrow
 from modicum.client.jobs import RemoteJobs
 from modicum.client.plan_actions import RemoteRounds
 from modicum.client.policies import RemotePolicies
-from modicum.client.request_encoding import Sent, sent
+from modicum.client.request_encoding import EncodedRequest, encoded
 from modicum.client.retry_connection import Connection, Request
-from modicum.client.session import not_from_here
-from modicum.client.submit import Deciding
+from modicum.client.session import unsupported
+from modicum.client.submit import RemoteSubmit
 from modicum.ledger import Standing
 
 if TYPE_CHECKING:
     from modicum.api.local.queries.actions import Queries
 
 
-class RemoteWorkspace(Deciding):
+class RemoteWorkspace(RemoteSubmit):
     """One ledger that a server keeps: what may be asked of it, and what may be done.
 
     Every step is sent under a key that is made for it, and repeated under that key if
@@ -109,7 +109,7 @@ class RemoteWorkspace(Deciding):
             UnavailableError: If the server gives no answer. Count it as spent until
                 the ledger says that it is void.
         """
-        content = sent({"reason": reason})
+        content = encoded({"reason": reason})
         return self._step(
             operations.VOID_RELEASE, release, "taken back its loss", content
         )
@@ -179,7 +179,7 @@ class RemoteWorkspace(Deciding):
         Raises:
             UsageError: Always.
         """
-        raise not_from_here(
+        raise unsupported(
             "a turn of the ledger",
             "take the step that you mean, such as  ws.submit(…)  or"
             "  ws.governance.approve(…)",
@@ -191,7 +191,7 @@ class RemoteWorkspace(Deciding):
         Raises:
             UsageError: Always.
         """
-        raise not_from_here(
+        raise unsupported(
             "a new ledger",
             "whoever keeps it makes it:  modicum init --policy policy.yaml ; another"
             " policy is activated by  ws.governance.activate(…)",
@@ -203,7 +203,7 @@ class RemoteWorkspace(Deciding):
         Raises:
             UsageError: Always.
         """
-        raise not_from_here("a snapshot", "leave it out: the server writes its own")
+        raise unsupported("a snapshot", "leave it out: the server writes its own")
 
     # --- inside ---
 
@@ -212,7 +212,7 @@ class RemoteWorkspace(Deciding):
         operation: Operation[ReleaseState],
         release: str,
         done: str,
-        content: Sent | None = None,
+        content: EncodedRequest | None = None,
     ) -> Standing:
         request = Request(operation, named(release), sent=content, step=done)
         return standing_of(self._connection.ask(request))

@@ -70,7 +70,7 @@ def must_be_installed(name: str) -> None:
         raise UsageError(not_installed(f"the engine `{name}`", package))
 
 
-class SystemLots:
+class SystemSecrets:
     """Secrets from the operating system."""
 
     def draw(self) -> Secrets:

@@ -38,7 +38,7 @@ _DAY_SECONDS: Final = 86_400
 _ROWS_EACH: Final = 3
 
 
-class Dice(Protocol):
+class RandomSource(Protocol):
     """What draws: a generator of Python, or of NumPy."""
 
     def random(self) -> float:
@@ -46,7 +46,9 @@ class Dice(Protocol):
         ...
 
 
-def dummy_rows(tables: declared.Tables, name: str, many: int, dice: Dice) -> Table:
+def dummy_rows(
+    tables: declared.Tables, name: str, many: int, dice: RandomSource
+) -> Table:
     """Return made-up rows of a declared table.
 
     Each cell is of its column's type, and one of its values, or within its bounds,
@@ -94,7 +96,7 @@ def dummy_rows(tables: declared.Tables, name: str, many: int, dice: Dice) -> Tab
     return Table(columns, tuple(rows))
 
 
-def drawn(column: declared.Column, dice: Dice) -> Cell:
+def drawn(column: declared.Column, dice: RandomSource) -> Cell:
     """Return a value that a column may have.
 
     Args:
@@ -149,7 +151,7 @@ def _cell(
     table: declared.Table,
     tables: declared.Tables,
     place: tuple[int, int],
-    dice: Dice,
+    dice: RandomSource,
 ) -> Cell:
     """Return the cell of a column in some row of many."""
     if column.values or column.low is not None:
@@ -180,7 +182,7 @@ _PERIODS: Final[Mapping[Grain, tuple[str, ...]]] = MappingProxyType(
 
 
 def dummy_answers(
-    query: Query, tables: Tables, dice: Dice, part: Part = EVERYTHING
+    query: Query, tables: Tables, dice: RandomSource, part: Part = EVERYTHING
 ) -> Table:
     """Return made-up answers to a query: its keys, and a number for each aggregate.
 
@@ -213,7 +215,7 @@ def dummy_answers(
 
 
 def with_noise(
-    table: Table, scale: float | Fraction, dice: Dice, *measures: str
+    table: Table, scale: float | Fraction, dice: RandomSource, *measures: str
 ) -> Table:
     """Return a table whose numbers have noise, to see what that does to a task.
 
@@ -253,7 +255,7 @@ def _values(key: Key, tables: Tables, part: Part) -> tuple[Cell, ...]:
     return tuple(numbered(column, place) for place in range(_MADE_UP))
 
 
-def _number(one: Aggregate, tables: Tables, people: int, dice: Dice) -> Cell:
+def _number(one: Aggregate, tables: Tables, people: int, dice: RandomSource) -> Cell:
     """Return a number that an aggregate may have."""
     if one.function in ("count", "count-distinct"):
         return people
@@ -275,7 +277,7 @@ def _number(one: Aggregate, tables: Tables, people: int, dice: Dice) -> Cell:
             return typical
 
 
-def _shaken(cell: Cell, scale: float, dice: Dice) -> Cell:
+def _shaken(cell: Cell, scale: float, dice: RandomSource) -> Cell:
     """Return a number with noise; what is none stays."""
     if isinstance(cell, bool) or not isinstance(cell, int | float):
         return cell

@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 from modicum.core.canonical import encode
 from modicum.core.errors import printable
 from modicum.escrow.catalog import vetted
-from modicum.escrow.own_code import Found, found_in, parsed
+from modicum.escrow.own_code import CodeFinding, found_in, parsed
 from modicum.escrow.programs import Program
 
 Kind: TypeAlias = Literal[
@@ -142,7 +142,7 @@ def _readable(program: Program) -> list[str]:
     return [*head, "", *program.code.decode("utf-8", "replace").splitlines()]
 
 
-def _remark(one: Found) -> Remark:
+def _remark(one: CodeFinding) -> Remark:
     return Remark(one.line, one.kind, one.text)
 
 

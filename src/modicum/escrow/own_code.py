@@ -125,7 +125,7 @@ KindOfCode: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CodeFinding:
     """Something in a text.
 
     Attributes:
@@ -206,7 +206,7 @@ _ITEMS_MAX: Final = 30
 _LINE_MAX: Final = 120
 
 
-def found_in(tree: ast.Module, text: str) -> Iterator[Found]:
+def found_in(tree: ast.Module, text: str) -> Iterator[CodeFinding]:
     """Yield what is worth a look.
 
     Args:
@@ -232,69 +232,75 @@ def found_in(tree: ast.Module, text: str) -> Iterator[Found]:
         elif isinstance(node, ast.Return):
             yield from _extreme(node)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, _BIT_OPERATORS):
-            yield Found(node.lineno, "bits", f"works with bits: `{_short(node)}`")
+            yield CodeFinding(node.lineno, "bits", f"works with bits: `{_short(node)}`")
 
 
-def _unseen(text: str) -> Iterator[Found]:
+def _unseen(text: str) -> Iterator[CodeFinding]:
     """Yield characters that show as something else, and lines that leave the page."""
     for number, line in enumerate(text.split("\n"), 1):
         strange = {c for c in line if not (c.isprintable() or c in "\t\r")}
         if strange:
             listed = ", ".join(sorted(f"U+{ord(one):04X}" for one in strange))
-            yield Found(number, "unseen", f"characters that do not show: {listed}")
+            yield CodeFinding(
+                number, "unseen", f"characters that do not show: {listed}"
+            )
         if len(line) > _LINE_MAX:
-            yield Found(number, "unseen", f"a line of {len(line):,} characters")
+            yield CodeFinding(number, "unseen", f"a line of {len(line):,} characters")
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[Found]:
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[CodeFinding]:
     names = (
         [f"{node.module or ''}.{one.name}" for one in node.names]
         if isinstance(node, ast.ImportFrom)
         else [one.name for one in node.names]
     )
     if isinstance(node, ast.ImportFrom) and node.level:
-        yield Found(node.lineno, "import", "imports what lies beside it")
+        yield CodeFinding(node.lineno, "import", "imports what lies beside it")
         return
     for name in names:
         first, *rest = name.split(".")
         if first not in _USUAL or _UNUSUAL_PARTS & set(rest) or "*" in rest:
-            yield Found(node.lineno, "import", f"imports `{name}`")
+            yield CodeFinding(node.lineno, "import", f"imports `{name}`")
 
 
-def _reached(node: ast.Attribute | ast.Name) -> Iterator[Found]:
+def _reached(node: ast.Attribute | ast.Name) -> Iterator[CodeFinding]:
     name = node.attr if isinstance(node, ast.Attribute) else node.id
     if not name.isascii():
-        yield Found(node.lineno, "unseen", f"a name that is not ASCII: {name!a}")
+        yield CodeFinding(node.lineno, "unseen", f"a name that is not ASCII: {name!a}")
     if name.startswith("__") or (isinstance(node, ast.Name) and name in _REACHING):
-        yield Found(node.lineno, "reach", f"uses `{name}`")
+        yield CodeFinding(node.lineno, "reach", f"uses `{name}`")
     elif isinstance(node, ast.Attribute) and name in _FILES:
-        yield Found(node.lineno, "reach", f"uses `.{name}`, which may touch files")
+        yield CodeFinding(
+            node.lineno, "reach", f"uses `.{name}`, which may touch files"
+        )
     elif name in _BITS:
-        yield Found(node.lineno, "bits", f"uses `{name}`")
+        yield CodeFinding(node.lineno, "bits", f"uses `{name}`")
 
 
-def _constant(node: ast.Constant, *, is_docstring: bool) -> Iterator[Found]:
+def _constant(node: ast.Constant, *, is_docstring: bool) -> Iterator[CodeFinding]:
     value = node.value
     if isinstance(value, str | bytes):
         if len(value) > (_DOCSTRING_MAX if is_docstring else _TEXT_MAX):
-            yield Found(node.lineno, "literal", f"a text of {len(value):,} characters")
+            yield CodeFinding(
+                node.lineno, "literal", f"a text of {len(value):,} characters"
+            )
     elif isinstance(value, int) and abs(value) >= 10**_DIGITS_MAX:
         size = f"a whole number of more than {_DIGITS_MAX} digits"
-        yield Found(node.lineno, "literal", size)
+        yield CodeFinding(node.lineno, "literal", size)
 
 
-def _long(node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> Iterator[Found]:
+def _long(node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> Iterator[CodeFinding]:
     many = len(node.values if isinstance(node, ast.Dict) else node.elts)
     if many > _ITEMS_MAX:
-        yield Found(node.lineno, "literal", f"a list of {many:,} things")
+        yield CodeFinding(node.lineno, "literal", f"a list of {many:,} things")
 
 
-def _compared(node: ast.Compare, constants: frozenset[str]) -> Iterator[Found]:
+def _compared(node: ast.Compare, constants: frozenset[str]) -> Iterator[CodeFinding]:
     """Yield a comparison with what somebody chose: a constant, or an argument."""
     for side in (node.left, *node.comparators):
         if _is_chosen(side, constants):
             told = f"compares with a chosen value: `{_short(node)}`"
-            yield Found(node.lineno, "threshold", told)
+            yield CodeFinding(node.lineno, "threshold", told)
             return
 
 
@@ -305,7 +311,7 @@ def _is_chosen(side: ast.expr, constants: frozenset[str]) -> bool:
     )
 
 
-def _one_cell(node: ast.Subscript) -> Iterator[Found]:
+def _one_cell(node: ast.Subscript) -> Iterator[CodeFinding]:
     """Yield a row that is taken by its place, such as `tables["t"]["rows"][0]`."""
     inner = node.value
     of_rows = (
@@ -316,7 +322,7 @@ def _one_cell(node: ast.Subscript) -> Iterator[Found]:
     twice = isinstance(inner, ast.Subscript) and _is_place(inner.slice)
     if _is_place(node.slice) and (of_rows or twice):
         told = f"takes a row or cell by its place: `{_short(node)}`"
-        yield Found(node.lineno, "cell", told)
+        yield CodeFinding(node.lineno, "cell", told)
 
 
 def _is_place(node: ast.expr) -> bool:
@@ -331,7 +337,7 @@ def _unsigned(node: ast.expr) -> ast.expr:
     return node
 
 
-def _extreme(node: ast.Return) -> Iterator[Found]:
+def _extreme(node: ast.Return) -> Iterator[CodeFinding]:
     """Yield a return of what may be one cell."""
     for one in ast.walk(node):
         if isinstance(one, ast.Call):
@@ -339,7 +345,7 @@ def _extreme(node: ast.Return) -> Iterator[Found]:
             name = getattr(called, "id", getattr(called, "attr", ""))
             if name in _EXTREMES:
                 told = f"returns what `{name}` gives, which may be one cell"
-                yield Found(node.lineno, "cell", told)
+                yield CodeFinding(node.lineno, "cell", told)
                 return
 
 

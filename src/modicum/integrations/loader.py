@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modicum.api.ports.reservation import InUse, Reserved
-    from modicum.engines.factory import SystemLots
+    from modicum.engines.factory import SystemSecrets
     from modicum.engines.noise import OpenDpSampler
     from modicum.engines.protocol import Engine
 
@@ -104,8 +104,8 @@ class Adapters:
 
         return OpenDpSampler()
 
-    def lots(self) -> SystemLots:
+    def lots(self) -> SystemSecrets:
         """Return where secrets come from."""
-        from modicum.engines.factory import SystemLots
+        from modicum.engines.factory import SystemSecrets as SystemLots
 
         return SystemLots()

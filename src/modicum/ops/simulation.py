@@ -103,7 +103,7 @@ def versions(engine: ChosenEngine) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Spell:
+class Duration:
     """How long something took, in seconds.
 
     Attributes:
@@ -114,25 +114,25 @@ class Spell:
     cpu: float = 0.0
     wall: float = 0.0
 
-    def __add__(self, other: Spell) -> Spell:
-        return Spell(self.cpu + other.cpu, self.wall + other.wall)
+    def __add__(self, other: Duration) -> Duration:
+        return Duration(self.cpu + other.cpu, self.wall + other.wall)
 
-    def __sub__(self, other: Spell) -> Spell:
-        return Spell(self.cpu - other.cpu, self.wall - other.wall)
+    def __sub__(self, other: Duration) -> Duration:
+        return Duration(self.cpu - other.cpu, self.wall - other.wall)
 
 
-def since_start() -> Spell:
+def since_start() -> Duration:
     """Return how long this process is at work, from some beginning."""
-    return Spell(time.process_time(), time.perf_counter())
+    return Duration(time.process_time(), time.perf_counter())
 
 
-def added(spells: Iterable[Spell]) -> Spell:
+def added(spells: Iterable[Duration]) -> Duration:
     """Return how long several took together.
 
     Args:
         spells: Each of them.
     """
-    return sum(spells, Spell())
+    return sum(spells, Duration())
 
 
 @dataclass
@@ -147,8 +147,8 @@ class Stopwatch:
 
     told: Told
     solver: str
-    rounds: dict[int, dict[str, Spell]] = field(default_factory=dict)
-    _last: Spell = field(default_factory=since_start)
+    rounds: dict[int, dict[str, Duration]] = field(default_factory=dict)
+    _last: Duration = field(default_factory=since_start)
 
     def __call__(self, number: int, step: str) -> None:
         """Note that a step is done."""
@@ -175,10 +175,10 @@ class Timed:
     """
 
     run: Run
-    warm_up: Spell | None
-    rounds: Mapping[int, Mapping[str, Spell]]
+    warm_up: Duration | None
+    rounds: Mapping[int, Mapping[str, Duration]]
 
-    def step(self, name: str) -> Spell:
+    def step(self, name: str) -> Duration:
         """Return how long a step took in all rounds together.
 
         Args:
@@ -186,7 +186,7 @@ class Timed:
         """
         return added(steps[name] for steps in self.rounds.values())
 
-    def total(self) -> Spell:
+    def total(self) -> Duration:
         """Return how long all rounds took."""
         return added(self.step(name) for name in STEPS)
 

@@ -11,7 +11,7 @@ from modicum.policy.pruning.logic import Logic
 from modicum.policy.rules import RuleSet
 
 
-class AboutNothing:
+class VacuousRules:
     """Says which rules are about nothing.
 
     Args:

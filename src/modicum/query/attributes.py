@@ -15,11 +15,11 @@ from modicum.query.model import (
     IsNull,
     Not,
 )
-from modicum.query.request import Asked
+from modicum.query.request import QueryRequest
 from modicum.release.vocabulary import Vocabulary
 
 
-def attributes_read(asked: Asked, vocabulary: Vocabulary) -> tuple[str, ...]:
+def attributes_read(asked: QueryRequest, vocabulary: Vocabulary) -> tuple[str, ...]:
     """Return the attributes that an answer depends on, by name.
 
     Args:
@@ -32,7 +32,7 @@ def attributes_read(asked: Asked, vocabulary: Vocabulary) -> tuple[str, ...]:
     return tuple(sorted(name for name in read if name is not None))
 
 
-def references(asked: Asked) -> list[ColumnRef]:
+def references(asked: QueryRequest) -> list[ColumnRef]:
     """Return the columns that a query names, in any order, maybe several times.
 
     Args:

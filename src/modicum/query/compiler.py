@@ -27,7 +27,7 @@ from modicum.query.joins import all_moves, within_days
 from modicum.query.key_selection import Selection, selection_of
 from modicum.query.model import ColumnRef, Key
 from modicum.query.problems import refused
-from modicum.query.request import Asked, Noise
+from modicum.query.request import Noise, QueryRequest
 from modicum.query.sensitivity import (
     Norms,
     Shape,
@@ -48,9 +48,9 @@ _SOME_DAY: Final = date(2026, 1, 1).toordinal()
 
 
 def must_be_bounded(
-    asked: Asked,
+    asked: QueryRequest,
     found: Mapping[str, Moves],
-    moved: Callable[[Asked], Mapping[str, Moves]],
+    moved: Callable[[QueryRequest], Mapping[str, Moves]],
     vocabulary: Vocabulary,
 ) -> None:
     """Refuse a query whose loss is given for a unit that nothing bounds.
@@ -67,7 +67,7 @@ def must_be_bounded(
     if found[asked.unit].bounded:
         return
 
-    def helps(one: Asked) -> bool:
+    def helps(one: QueryRequest) -> bool:
         try:
             return moved(one)[asked.unit].bounded
         except InputError:
@@ -94,7 +94,7 @@ def must_be_bounded(
     )
 
 
-def must_have_bounds(asked: Asked) -> None:
+def must_have_bounds(asked: QueryRequest) -> None:
     """Refuse functions of numbers of columns without bounds.
 
     Args:
@@ -122,7 +122,7 @@ def must_have_bounds(asked: Asked) -> None:
         raise InputError(*found.values())
 
 
-def must_have_keys(asked: Asked, groups: int) -> None:
+def must_have_keys(asked: QueryRequest, groups: int) -> None:
     """Refuse groups that nobody may tell, and too many of them.
 
     Args:
@@ -161,12 +161,12 @@ def must_have_keys(asked: Asked, groups: int) -> None:
         )
 
 
-def _on_one_day(asked: Asked) -> Asked:
+def _on_one_day(asked: QueryRequest) -> QueryRequest:
     part = replace(asked.part, periods=((_SOME_DAY, _SOME_DAY),))
     return replace(asked, part=part)
 
 
-def _to_know(keys: Sequence[Key], asked: Asked) -> str:
+def _to_know(keys: Sequence[Key], asked: QueryRequest) -> str:
     """Return what would make keys public, or tell them by noise."""
     listed = [key.column.column for key in keys if grain_of(key, asked.tables) is None]
     dated = [
@@ -186,7 +186,7 @@ def _to_know(keys: Sequence[Key], asked: Asked) -> str:
 
 
 def must_be_few(
-    asked: Asked, needed: Mapping[Statistic, Sequence[str]], groups: int
+    asked: QueryRequest, needed: Mapping[Statistic, Sequence[str]], groups: int
 ) -> None:
     """Refuse what would draw noise for too many numbers, in trees above all.
 
@@ -244,7 +244,7 @@ class Lowered:
         plan: What an engine computes.
     """
 
-    asked: Asked
+    asked: QueryRequest
     moves: Mapping[str, Moves]
     shapes: Mapping[str, Shape]
     groups: int
@@ -274,7 +274,7 @@ class Lowered:
         return described
 
 
-def lower(asked: Asked, vocabulary: Vocabulary) -> Lowered:
+def lower(asked: QueryRequest, vocabulary: Vocabulary) -> Lowered:
     """Return a query as mechanisms.
 
     Args:
@@ -338,7 +338,7 @@ def lower(asked: Asked, vocabulary: Vocabulary) -> Lowered:
 
 
 def _lines(
-    asked: Asked,
+    asked: QueryRequest,
     found: Mapping[str, Moves],
     shapes: Mapping[str, Shape],
     loss: Fraction,
@@ -413,7 +413,7 @@ def _in_noise(noise: Noise, line: Line) -> dict[str, object]:
     }
 
 
-def _sample(asked: Asked) -> Sample | None:
+def _sample(asked: QueryRequest) -> Sample | None:
     if asked.sampling is None:
         return None
     # Rounded down: fewer are drawn than is charged for.

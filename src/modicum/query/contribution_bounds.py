@@ -33,7 +33,7 @@ from typing import Final
 
 from modicum.core.record import dataclass
 from modicum.query.model import Query
-from modicum.query.request import Asked
+from modicum.query.request import QueryRequest
 from modicum.query.statistics import Cap
 from modicum.query.tables import Table, Tables
 from modicum.release.periods import Overlaps
@@ -255,7 +255,7 @@ def main_table(query: Query, tables: Tables) -> Table:
     return (many or read)[0]
 
 
-def caps_of(asked: Asked, units: Mapping[str, Unit]) -> tuple[Cap, ...]:
+def caps_of(asked: QueryRequest, units: Mapping[str, Unit]) -> tuple[Cap, ...]:
     """Return the caps of a query: the lowest one of each unit, in no order.
 
     Args:
@@ -269,7 +269,7 @@ def caps_of(asked: Asked, units: Mapping[str, Unit]) -> tuple[Cap, ...]:
     return tuple(caps.values())
 
 
-def _declared(asked: Asked, units: Mapping[str, Unit]) -> Iterator[Cap]:
+def _declared(asked: QueryRequest, units: Mapping[str, Unit]) -> Iterator[Cap]:
     """Yield one row for the largest units of the id that a table has one row for."""
     found = main_table(asked.query, asked.tables).one_per
     same_id = {name: one for name, one in units.items() if one.id == found}

@@ -11,14 +11,14 @@ from fractions import Fraction
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.rationals import number_text
-from modicum.query.request import Asked
+from modicum.query.request import QueryRequest
 from modicum.query.tables import Column, Table, Value
 
 #: What the digest of a release stands behind.
 PREFIX = "sha256:"
 
 
-def identity_of(asked: Asked, sql: str, confidence: Fraction, salt: str) -> str:
+def identity_of(asked: QueryRequest, sql: str, confidence: Fraction, salt: str) -> str:
     """Return the digest of a query, of all that is declared about what it reads.
 
     Args:

@@ -105,7 +105,7 @@ class Grouping:
         """How many groups there are; `UNBOUNDED` if that is not public."""
         return _product(self.values)
 
-    def tells_time(self, key: Key) -> bool:
+    def is_time(self, key: Key) -> bool:
         """Return whether the values of a key are periods of time, as those of units.
 
         Args:
@@ -154,7 +154,7 @@ def shape_of(moves: Moves, unit: str, grouping: Grouping) -> Shape:
     own = grouping.units[unit].id
     together, apart, touched = UNBOUNDED, False, list[int]()
     for key, values in zip(grouping.keys, grouping.values, strict=True):
-        if not grouping.tells_time(key):
+        if not grouping.is_time(key):
             touched.append(values)
             continue
         for id_, count in moves.ids.items():

@@ -25,7 +25,7 @@ from modicum.query.model import (
     Not,
 )
 from modicum.query.query_file import QueryFile, read_query_file
-from modicum.query.request import Asked
+from modicum.query.request import QueryRequest
 from modicum.query.tables import Column, Value
 from modicum.release.vocabulary import Vocabulary
 
@@ -113,7 +113,7 @@ def remarks(query: QueryFile, vocabulary: Vocabulary) -> tuple[str, ...]:
     )
 
 
-def _unfulfilled(asked: Asked, where: Condition) -> Iterator[str]:
+def _unfulfilled(asked: QueryRequest, where: Condition) -> Iterator[str]:
     """Yield of which columns something is asked that no value is."""
     names = (column_of(one, asked.tables).name for one in contradicted(where))
     for name in dict.fromkeys(names):
@@ -123,7 +123,7 @@ def _unfulfilled(asked: Asked, where: Condition) -> Iterator[str]:
         )
 
 
-def _undeclared(asked: Asked, where: Condition) -> Iterator[str]:
+def _undeclared(asked: QueryRequest, where: Condition) -> Iterator[str]:
     """Yield which columns are compared with values that no row is declared to have."""
     names = [
         column.name
@@ -187,7 +187,7 @@ def _reads(
 
 
 def _compared(
-    asked: Asked, condition: Condition
+    asked: QueryRequest, condition: Condition
 ) -> Iterator[tuple[Column, tuple[Value, ...]]]:
     """Yield columns, and the values that they are said to be equal to, or not."""
     match condition:

@@ -24,7 +24,7 @@ from modicum.query.contribution_bounds import (
 )
 from modicum.query.model import Key
 from modicum.query.problems import refused
-from modicum.query.request import Asked
+from modicum.query.request import QueryRequest
 from modicum.query.statistics import Cap
 from modicum.query.tables import Table
 from modicum.release.periods import Overlaps, overlaps
@@ -32,7 +32,7 @@ from modicum.release.units import Unit, all_steps, kinds
 from modicum.release.vocabulary import Vocabulary
 
 
-def joined_tables(asked: Asked) -> tuple[Table, ...]:
+def joined_tables(asked: QueryRequest) -> tuple[Table, ...]:
     """Return the tables of which a row joins at most one row of each id.
 
     Args:
@@ -43,7 +43,7 @@ def joined_tables(asked: Asked) -> tuple[Table, ...]:
     return tuple(one for one in tables if one is not main)
 
 
-def refuse_unproven_joins(asked: Asked, vocabulary: Vocabulary) -> None:
+def refuse_unproven_joins(asked: QueryRequest, vocabulary: Vocabulary) -> None:
     """Refuse joins of which nothing can be proven, whatever is bounded.
 
     Args:
@@ -63,7 +63,7 @@ def refuse_unproven_joins(asked: Asked, vocabulary: Vocabulary) -> None:
 
 
 def refuse_other_steps(
-    asked: Asked, found: dict[str, Moves], vocabulary: Vocabulary
+    asked: QueryRequest, found: dict[str, Moves], vocabulary: Vocabulary
 ) -> None:
     """Refuse joins where a loss of other ids would be taken for that of a timed unit.
 
@@ -97,7 +97,7 @@ def refuse_other_steps(
             )
 
 
-def _refuse_other_ids(asked: Asked, table: Table, units: Iterable[Unit]) -> None:
+def _refuse_other_ids(asked: QueryRequest, table: Table, units: Iterable[Unit]) -> None:
     for unit in units:
         if unit.id != asked.query.joined_on and unit.id in table.columns:
             raise refused(
@@ -113,7 +113,7 @@ def _refuse_other_ids(asked: Asked, table: Table, units: Iterable[Unit]) -> None
             )
 
 
-def _refuse_timed_samples(asked: Asked, vocabulary: Vocabulary) -> None:
+def _refuse_timed_samples(asked: QueryRequest, vocabulary: Vocabulary) -> None:
     sampling = asked.sampling
     if sampling is None or vocabulary.unit_facts[sampling.unit].period is None:
         return
@@ -126,7 +126,7 @@ def _refuse_timed_samples(asked: Asked, vocabulary: Vocabulary) -> None:
     )
 
 
-def _refuse_hidden_rows(asked: Asked, vocabulary: Vocabulary) -> None:
+def _refuse_hidden_rows(asked: QueryRequest, vocabulary: Vocabulary) -> None:
     if asked.part.periods is None or not vocabulary.clocks:
         return
     static = vocabulary.population.static
@@ -151,7 +151,10 @@ def _refuse_hidden_rows(asked: Asked, vocabulary: Vocabulary) -> None:
 
 
 def all_moves(
-    asked: Asked, read: tuple[str, ...], keys: tuple[Key, ...], vocabulary: Vocabulary
+    asked: QueryRequest,
+    read: tuple[str, ...],
+    keys: tuple[Key, ...],
+    vocabulary: Vocabulary,
 ) -> dict[str, Moves]:
     """Return by unit how many rows move with one change of it, under its own relation.
 
@@ -197,7 +200,10 @@ def _of_the_id(unit: str, caps: tuple[Cap, ...], units: Mapping[str, Unit]) -> M
 
 
 def within_days(
-    asked: Asked, read: tuple[str, ...], keys: tuple[Key, ...], vocabulary: Vocabulary
+    asked: QueryRequest,
+    read: tuple[str, ...],
+    keys: tuple[Key, ...],
+    vocabulary: Vocabulary,
 ) -> Overlaps | None:
     """Return how periods lie on each other on the days that are read, if that helps.
 

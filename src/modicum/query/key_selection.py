@@ -21,7 +21,7 @@ from modicum.query.contribution_bounds import Moves
 from modicum.query.intervals import laplace_scale
 from modicum.query.model import ColumnRef
 from modicum.query.problems import refused
-from modicum.query.request import Asked
+from modicum.query.request import QueryRequest
 from modicum.query.sensitivity import Shape, of_ids
 from modicum.query.statistics import Statistic
 from modicum.release.units import Unit
@@ -89,7 +89,7 @@ class Selection:
 
 
 def selection_of(
-    asked: Asked,
+    asked: QueryRequest,
     found: Mapping[str, Moves],
     shapes: Mapping[str, Shape],
     units: Mapping[str, Unit],
@@ -189,7 +189,7 @@ def _written(value: Fraction) -> Fraction:
     return significant(value, _DIGITS, up=True)
 
 
-def _id_column(asked: Asked, unit: Unit) -> ColumnRef:
+def _id_column(asked: QueryRequest, unit: Unit) -> ColumnRef:
     for name in asked.query.tables:
         if unit.id in asked.tables.by_name[name].columns:
             return ColumnRef(name, unit.id)

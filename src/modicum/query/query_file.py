@@ -14,11 +14,11 @@ from modicum.core.reader import Fields, text
 from modicum.core.record import dataclass
 from modicum.query.compiler import Lowered, lower
 from modicum.query.explanation import explanation, headline
-from modicum.query.request import Asked
-from modicum.query.request_format import QUERY_KEYS, read_asked
+from modicum.query.request import QueryRequest
+from modicum.query.request_format import QUERY_KEYS, read_request
 from modicum.query.statistics import Secrets
 from modicum.query.tables import Tables
-from modicum.release.header import Heading
+from modicum.release.header import Header
 from modicum.release.parser import parse_heading
 from modicum.release.vocabulary import METADATA, PAST_METADATA, Vocabulary
 
@@ -95,8 +95,8 @@ class QueryFile:
         file: The query file, as it was read.
     """
 
-    heading: Heading
-    asked: Asked
+    heading: Header
+    asked: QueryRequest
     confidence: Fraction
     lowered: Lowered
     described: Node
@@ -168,7 +168,7 @@ def read_query_file(
     found.raise_any()
     assert inner is not None  # Else its absence was raised.
     inner.take_optional("tables")
-    asked, confidence, identity = read_asked(inner, heading, tables, vocabulary)
+    asked, confidence, identity = read_request(inner, heading, tables, vocabulary)
     lowered = lower(asked, vocabulary)
     if variant_of is None or lowered.plan != variant_of.lowered.plan:
         from modicum.query.sql.statements import statements

@@ -36,7 +36,7 @@ class Discovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryRequest:
     """One query and all that decides what it costs.
 
     Attributes:

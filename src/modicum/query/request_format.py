@@ -31,11 +31,11 @@ from modicum.core.record import dataclass
 from modicum.query.digest import identity_of
 from modicum.query.model import Query
 from modicum.query.parser import TEXT_MAX, line_comments, parse_query
-from modicum.query.request import BINS, Asked, Discovery, Noise
+from modicum.query.request import BINS, Discovery, Noise, QueryRequest
 from modicum.query.sql_places import SqlPlaces
 from modicum.query.statistics import Cap
 from modicum.query.tables import Tables
-from modicum.release.header import Heading
+from modicum.release.header import Header
 from modicum.release.vocabulary import Vocabulary
 
 #: A cap keeps so many rows at most, as the format of releases allows.
@@ -75,9 +75,9 @@ class _Loss:
     delta: Fraction | None = None
 
 
-def read_asked(
-    fields: Fields, heading: Heading, tables: Tables, vocabulary: Vocabulary
-) -> tuple[Asked, Fraction, str]:
+def read_request(
+    fields: Fields, heading: Header, tables: Tables, vocabulary: Vocabulary
+) -> tuple[QueryRequest, Fraction, str]:
     """Return what is asked for, the confidence of its intervals, and its identity.
 
     Args:
@@ -130,7 +130,7 @@ def read_asked(
     with found.guard():
         _must_know_weights(weights, query)
     found.raise_any()
-    asked = Asked(
+    asked = QueryRequest(
         query,
         tables,
         caps,

@@ -71,7 +71,7 @@ def completed(
         and other in given
         and (count := steps.get((unit, other))) is not None
     ]
-    useful = [proven for proven in derived if says_something(proven.loss)]
+    useful = [proven for proven in derived if bounds_something(proven.loss)]
     own = given.get(unit)
     if own is not None:
         return _best(Proven(own.curve.loss(), own.source), useful)
@@ -81,7 +81,7 @@ def completed(
     return min(useful, key=_eps_and_delta, default=None)
 
 
-def says_something(loss: Loss) -> bool:
+def bounds_something(loss: Loss) -> bool:
     """Return whether a loss bounds anything: some measure, with a delta below 1.
 
     Args:

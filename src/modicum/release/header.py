@@ -12,7 +12,7 @@ from modicum.release.parts import EVERYTHING, Part
 from modicum.release.sampling import Sampling
 
 
-class Inherited(NamedTuple):
+class MechanismDefaults(NamedTuple):
     """What holds for a mechanism that says nothing else.
 
     Attributes:
@@ -26,7 +26,7 @@ class Inherited(NamedTuple):
     sampling: Sampling | None = None
 
 
-class Heading(msgspec.Struct, frozen=True):
+class Header(msgspec.Struct, frozen=True):
     """What a release says besides its mechanisms.
 
     Attributes:
@@ -44,6 +44,6 @@ class Heading(msgspec.Struct, frozen=True):
     sampling: Sampling | None = None
 
     @property
-    def inherited(self) -> Inherited:
+    def inherited(self) -> MechanismDefaults:
         """What its mechanisms inherit."""
-        return Inherited(self.labels, self.part, self.sampling)
+        return MechanismDefaults(self.labels, self.part, self.sampling)

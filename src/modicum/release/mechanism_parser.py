@@ -29,7 +29,7 @@ from modicum.core.reader import (
     probability,
     text,
 )
-from modicum.release.header import Inherited
+from modicum.release.header import MechanismDefaults
 from modicum.release.mechanism_kinds import KINDS, PLANNED_KINDS
 from modicum.release.model import Mechanism
 from modicum.release.part_parser import read_part
@@ -137,7 +137,7 @@ def parse_labels(
 def parse_mechanism(
     node: Node,
     number: int,
-    inherited: Inherited,
+    inherited: MechanismDefaults,
     vocabulary: Vocabulary,
 ) -> Mechanism:
     """Return the mechanism that a marked tree describes.

@@ -9,7 +9,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Once(Generic[V]):
+class LazyValue(Generic[V]):
     """One result that follows from the value that holds it, worked out when needed.
 
     Two callers at once may both work it out, and get equal results. A value that is
@@ -35,7 +35,7 @@ class Once(Generic[V]):
         return value
 
 
-class Memory(Generic[K, V]):
+class Memo(Generic[K, V]):
     """The results of a pure function, by its arguments; a bounded number of them.
 
     Losing them costs time and nothing else. Each step is a single one of a

@@ -7,7 +7,7 @@ import re
 from modicum.core.document import Entries, Node
 from modicum.core.errors import Code
 from modicum.core.reader import Fields, Problems, fail, items, line, release_id, text
-from modicum.release.header import Heading
+from modicum.release.header import Header
 from modicum.release.mechanism_kinds import KINDS, PLANNED_KINDS, VALUES_MAX, KindFormat
 from modicum.release.mechanism_parser import (
     CONTRIBUTIONS_MAX,
@@ -36,7 +36,7 @@ __all__ = [
     "MECHANISMS_MAX",
     "PLANNED_KINDS",
     "VALUES_MAX",
-    "Heading",
+    "Header",
     "KindFormat",
     "parse_heading",
     "parse_release",
@@ -99,7 +99,7 @@ def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
     )
 
 
-def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> Heading:
+def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> Header:
     """Return what a release says besides its mechanisms.
 
     Args:
@@ -138,7 +138,7 @@ def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> He
                 read_utility(utility)  # It is looked at, and not kept.
     part = read_part(fields, EVERYTHING, vocabulary, found)
     sampling = read_sampling(fields, None, vocabulary, found)
-    return Heading(identifier, labels, metadata, part, sampling)
+    return Header(identifier, labels, metadata, part, sampling)
 
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, TypeGuard
 
 from modicum.core.canonical import Plain, Written, encode
 from modicum.core.record import dataclass
-from modicum.release.memo import Once
+from modicum.release.memo import LazyValue
 
 #: Whole numbers from the first to the second, both included.
 Span: TypeAlias = tuple[int, int]
@@ -56,8 +56,8 @@ class Part:
     where: tuple[Box, ...] | None = None
     periods: tuple[Span, ...] | None = None
     groups: tuple[Span, ...] | None = None
-    written: Once[WrittenPart] = field(
-        init=False, repr=False, compare=False, default_factory=Once
+    written: LazyValue[WrittenPart] = field(
+        init=False, repr=False, compare=False, default_factory=LazyValue
     )
 
 

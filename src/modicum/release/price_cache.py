@@ -20,7 +20,7 @@ from modicum.core.document import Entries, Items, Node, Scalar, from_python
 from modicum.core.errors import InputError
 from modicum.core.reader import Fields, Problems, release_id
 from modicum.release.builders import ReleaseDraft
-from modicum.release.header import Heading
+from modicum.release.header import Header
 from modicum.release.mechanism_parser import parse_mechanism, refuse_hidden
 from modicum.release.model import Release
 from modicum.release.parser import MECHANISMS_MAX, parse_heading, parse_release
@@ -105,7 +105,7 @@ def _by_mechanism(
 
 
 def _anew(
-    written: bytes, number: int, heading: Heading, vocabulary: Vocabulary
+    written: bytes, number: int, heading: Header, vocabulary: Vocabulary
 ) -> PricedMechanism:
     """Return a mechanism that was read and priced just now; it is remembered.
 
@@ -143,7 +143,7 @@ def _names_a_part(mechanism: object) -> bool:
     return isinstance(mechanism, dict) and not mechanism.keys().isdisjoint(_PART)
 
 
-def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Heading:
+def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Header:
     """Return the heading of a release.
 
     The bytes tell a number from a text, a list from a tuple, and 1 from 1.0 and from

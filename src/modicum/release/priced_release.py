@@ -10,13 +10,13 @@ import msgspec
 
 from modicum.accounting import Loss
 from modicum.core.record import dataclass
-from modicum.release.memo import Once
+from modicum.release.memo import LazyValue
 from modicum.release.model import Mechanism, Release
 from modicum.release.parts import Part
 from modicum.release.units import Relation
 
 
-class Elsewhere(NamedTuple):
+class StoredMechanism(NamedTuple):
     """What a mechanism is stored as, whatever the part of the data that it reads.
 
     Attributes:
@@ -57,8 +57,8 @@ class PricedMechanism:
     losses: Mapping[str, Loss]
     neighbors: Mapping[str, Relation] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
-    elsewhere: Once[Elsewhere] = field(
-        init=False, repr=False, compare=False, default_factory=Once
+    elsewhere: LazyValue[StoredMechanism] = field(
+        init=False, repr=False, compare=False, default_factory=LazyValue
     )
 
     def over(self, part: Part) -> PricedMechanism:

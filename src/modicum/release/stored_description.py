@@ -19,10 +19,10 @@ from modicum.core.canonical import Plain, encode
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import number_spelled
-from modicum.release.header import Inherited
+from modicum.release.header import MechanismDefaults
 from modicum.release.mechanism_kinds import KINDS
 from modicum.release.mechanism_parser import parse_mechanism
-from modicum.release.memo import Memory
+from modicum.release.memo import Memo
 from modicum.release.model import Mechanism, Release
 from modicum.release.parts import Part, Span
 from modicum.release.periods import Overlaps, overlaps
@@ -60,7 +60,7 @@ _Key: TypeAlias = tuple[bytes, bool, Overlaps | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Unfamiliar:
+class UnknownDescription:
     """A description that says something which this version does not know.
 
     Attributes:
@@ -81,12 +81,12 @@ class PriceList:
         self._vocabulary = vocabulary
         self._kinds = kinds(vocabulary.unit_facts)
         self._timed = bool(vocabulary.clocks)
-        self._known: Memory[_Key, Mapping[str, Loss]] = Memory(_PRICES_MAX)
-        self._days: Memory[tuple[Span, ...], Overlaps | None] = Memory(_DAYS_MAX)
+        self._known: Memo[_Key, Mapping[str, Loss]] = Memo(_PRICES_MAX)
+        self._days: Memo[tuple[Span, ...], Overlaps | None] = Memo(_DAYS_MAX)
 
     def losses(
         self, described: Mapping[str, Plain], attributes: tuple[str, ...], part: Part
-    ) -> Mapping[str, Loss] | Unfamiliar:
+    ) -> Mapping[str, Loss] | UnknownDescription:
         """Return what a described mechanism costs each unit of the vocabulary.
 
         Args:
@@ -102,7 +102,7 @@ class PriceList:
         """
         unfamiliar = _unfamiliar(described)
         if unfamiliar:
-            return Unfamiliar(unfamiliar)
+            return UnknownDescription(unfamiliar)
         static = self._vocabulary.population.static.intersection(attributes)
         written = encode([described[name] for name in _priced_from(described)])
         key = written, bool(static), self._within(part)
@@ -212,7 +212,7 @@ def _read_back(
         InputError: If this is not what such a mechanism is described by.
     """
     node = _asked(described, attributes)
-    mechanism = parse_mechanism(node, 1, Inherited(), vocabulary)
+    mechanism = parse_mechanism(node, 1, MechanismDefaults(), vocabulary)
     for name in _priced_from(described):  # Nothing was read in another way.
         if mechanism.plain[name] != described[name]:
             raise _malformed(f"`{name}` is not in its one form")

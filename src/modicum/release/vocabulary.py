@@ -7,8 +7,8 @@ from dataclasses import field
 from typing import TypeAlias
 
 from modicum.core.record import dataclass
-from modicum.release.header import Heading
-from modicum.release.memo import Memory
+from modicum.release.header import Header
+from modicum.release.memo import Memo
 from modicum.release.parts import Part
 from modicum.release.periods import Overlaps
 from modicum.release.population import Population
@@ -103,23 +103,23 @@ class Vocabulary:
     owners: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     clocks: frozenset[str] = field(init=False, repr=False, compare=False)
     independent: bool = field(init=False, repr=False, compare=False)
-    steps: Memory[Overlaps | None, Mapping[tuple[str, str], int]] = field(
+    steps: Memo[Overlaps | None, Mapping[tuple[str, str], int]] = field(
         init=False,
         repr=False,
         compare=False,
-        default_factory=lambda: Memory(_STEPS_MAX),
+        default_factory=lambda: Memo(_STEPS_MAX),
     )
-    priced: Memory[Described, PricedMechanism] = field(
+    priced: Memo[Described, PricedMechanism] = field(
         init=False,
         repr=False,
         compare=False,
-        default_factory=lambda: Memory(_PRICED_MAX),
+        default_factory=lambda: Memo(_PRICED_MAX),
     )
-    headings: Memory[bytes, Heading] = field(
+    headings: Memo[bytes, Header] = field(
         init=False,
         repr=False,
         compare=False,
-        default_factory=lambda: Memory(_HEADINGS_MAX),
+        default_factory=lambda: Memo(_HEADINGS_MAX),
     )
 
     def __post_init__(self) -> None:

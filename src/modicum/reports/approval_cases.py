@@ -15,11 +15,11 @@ from modicum.api.schema.shape import plain
 from modicum.core.yaml_reader import read_document
 from modicum.ledger import RecordedRelease, ReleaseStatus, Standing, State
 from modicum.ledger.decision.approvals import (
-    Hearing,
+    ApprovalState,
     approved_by,
-    hearings_of_policy,
-    hearings_of_release,
-    is_heard,
+    is_approved,
+    policy_approvals,
+    release_approvals,
 )
 from modicum.ledger.log.events import (
     ApprovalGiven,
@@ -38,7 +38,7 @@ from modicum.ledger.state.consent import Agreement
 from modicum.ledger.state.state import ActivePolicy
 from modicum.policy import Policy
 from modicum.policy.parser import parse_policy
-from modicum.reports.log_position import Told
+from modicum.reports.log_position import Placed
 
 #: What people are asked about.
 Subject: TypeAlias = Literal["release", "policy", "plan", "contract", "data"]
@@ -62,7 +62,7 @@ MatterState: TypeAlias = Happened | Literal["pending", "outdated", "not asked"]
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class CaseVote:
     """What somebody said once.
 
     Attributes:
@@ -74,7 +74,7 @@ class Word:
             keys it names cannot unless one of these signed it.
     """
 
-    told: Told
+    told: Placed
     body: ApprovalGiven
     key_named: bool
     heard: bool
@@ -108,12 +108,12 @@ class Step:
     """
 
     what: Happened
-    told: Told
+    told: Placed
     reason: str = ""
 
 
 @dataclass(slots=True)
-class Matter:
+class Case:
     """Something that people are asked about: contents that never change.
 
     The same policy is another matter after another one was activated.
@@ -135,9 +135,9 @@ class Matter:
     content: str
     name: str = ""
     steps: list[Step] = field(default_factory=list)
-    words: list[Word] = field(default_factory=list)
+    words: list[CaseVote] = field(default_factory=list)
     counted: tuple[Counted, ...] = ()
-    hearings: tuple[Hearing, ...] = ()
+    hearings: tuple[ApprovalState, ...] = ()
     outdated: bool = False
 
     @property
@@ -152,7 +152,7 @@ class Matter:
 
 
 @dataclass
-class Matters:
+class Cases:
     """All that people were asked about, up to the head.
 
     Attributes:
@@ -160,17 +160,17 @@ class Matters:
         words: What people said, oldest first.
     """
 
-    every: list[Matter] = field(default_factory=list)
-    words: list[Word] = field(default_factory=list)
-    _known: dict[tuple[str, str], Matter] = field(default_factory=dict)
+    every: list[Case] = field(default_factory=list)
+    words: list[CaseVote] = field(default_factory=list)
+    _known: dict[tuple[str, str], Case] = field(default_factory=dict)
     # Changes of the policy that holds, by digest; its successor has others.
-    _changes: dict[str, Matter] = field(default_factory=dict)
-    _asked: dict[str, tuple[Matter, RecordedRelease, str]] = field(default_factory=dict)
+    _changes: dict[str, Case] = field(default_factory=dict)
+    _asked: dict[str, tuple[Case, RecordedRelease, str]] = field(default_factory=dict)
     # Only what people said and asked for is kept up in it, for hearings to read.
     _state: State = field(default_factory=State)
     _policy: Policy | None = None
 
-    def tell(self, told: Told, body: Body) -> None:
+    def tell(self, told: Placed, body: Body) -> None:
         """Add one event; most are of no concern here.
 
         Args:
@@ -202,7 +202,7 @@ class Matters:
             case _:
                 pass
 
-    def weigh_waiting(self) -> None:
+    def count_pending(self) -> None:
         """Say of all that waits where its approvals stand, as of the last event."""
         policy = self._policy
         if policy is None:
@@ -210,39 +210,39 @@ class Matters:
         for matter, release, under in self._asked.values():
             matter.outdated = under != policy.digest
             if not matter.outdated:
-                matter.hearings = hearings_of_release(release, policy, self._state)
+                matter.hearings = release_approvals(release, policy, self._state)
         for digest in self._state.waiting.proposals:
             matter = self._changes[digest]
-            matter.hearings = hearings_of_policy(digest, policy, self._state)
+            matter.hearings = policy_approvals(digest, policy, self._state)
 
     @property
-    def waiting(self) -> tuple[Matter, ...]:
+    def waiting(self) -> tuple[Case, ...]:
         """What waits for people, oldest first."""
         return tuple(one for one in self.every if one.state in ("pending", "outdated"))
 
-    def _matter(self, subject: Subject, id_: str, content: str) -> Matter:
+    def _matter(self, subject: Subject, id_: str, content: str) -> Case:
         if subject == "policy":
-            known = self._changes.setdefault(content, Matter(subject, id_, content))
+            known = self._changes.setdefault(content, Case(subject, id_, content))
         else:
-            new = Matter(subject, id_, content)
+            new = Case(subject, id_, content)
             known = self._known.setdefault((subject, content), new)
         if not known.steps and not known.words:
             self.every.append(known)  # Whoever asks adds a step or a word to it.
         return known
 
-    def _hear(self, told: Told, body: ApprovalGiven) -> None:
+    def _hear(self, told: Placed, body: ApprovalGiven) -> None:
         said = Agreement(told.actor, body.approves, body.roles, told.seq, body.key)
         about = (body.subject, body.content)
         before = self._state.approvals.get(about, ())
         self._state.approvals[about] = (*before, said)
         policy = self._policy
         named = policy is not None and _is_named(said, policy)
-        heard = policy is None or is_heard(said, policy)
-        word = Word(told, body, named, heard)
+        heard = policy is None or is_approved(said, policy)
+        word = CaseVote(told, body, named, heard)
         self.words.append(word)
         self._matter(body.subject, body.id, body.content).words.append(word)
 
-    def _request(self, told: Told, body: ReleaseRequested) -> None:
+    def _request(self, told: Placed, body: ReleaseRequested) -> None:
         release, waiting = body.release, self._state.waiting
         waiting.request(body, told.actor, told.at, told.seq)
         matter = self._matter("release", release.id, release.content)
@@ -250,20 +250,18 @@ class Matters:
         self._asked[release.id] = (matter, release, body.policy)
         matter.steps.append(Step("asked", told, body.reason))
 
-    def _propose(self, told: Told, body: PolicyProposed) -> None:
+    def _propose(self, told: Placed, body: PolicyProposed) -> None:
         self._state.waiting.propose(body, told.actor, told.at, told.seq)
         matter = self._matter("policy", body.digest, body.digest)
         matter.name = body.name
         matter.steps.append(Step("asked", told, body.reason))
 
-    def _activate(self, told: Told, body: PolicyActivated) -> None:
+    def _activate(self, told: Placed, body: PolicyActivated) -> None:
         matter = self._matter("policy", body.digest, body.digest)
         matter.name = body.name
         if self._policy is not None:
             said = self._state.approvals.get(("policy", body.digest), ())
-            heard = hearings_of_policy(
-                body.digest, self._policy, self._state, told.actor
-            )
+            heard = policy_approvals(body.digest, self._policy, self._state, told.actor)
             counted = _counted(approved_by(heard), said, self._policy)
             matter.counted = tuple(counted)
         matter.steps.append(Step("activated", told, body.reason))
@@ -275,7 +273,7 @@ class Matters:
         node = read_document(body.text.encode("utf-8"), f"policy of entry {told.seq}")
         self._policy = parse_policy(node, body.text)
 
-    def _close_changes(self, told: Told) -> None:
+    def _close_changes(self, told: Placed) -> None:
         """End what was a change of the policy that held until now."""
         for matter in self._changes.values():
             if matter.state == "pending":
@@ -283,7 +281,7 @@ class Matters:
         self._changes.clear()
 
     def _bring_in(
-        self, told: Told, body: ReleaseReserved | PastRecorded | PastRedescribed
+        self, told: Placed, body: ReleaseReserved | PastRecorded | PastRedescribed
     ) -> None:
         release = body.release
         if isinstance(body, PastRecorded):  # It may be corrected.
@@ -317,7 +315,7 @@ class Matters:
             return
         matter.steps.append(Step("reserved", told))
 
-    def _end(self, release: str, by: Matter | None, told: Told) -> None:
+    def _end(self, release: str, by: Case | None, told: Placed) -> None:
         """End the request for an id; with other contents, something takes its place."""
         known = self._asked.pop(release, None)
         if known is not None and known[0] is not by:
@@ -333,13 +331,13 @@ def _counted(
     people: Iterable[str], said: Iterable[Agreement], policy: Policy
 ) -> Iterator[Counted]:
     """Yield by which word each of some people agreed: the last that is heard."""
-    last = {one.by: one for one in said if is_heard(one, policy)}
+    last = {one.by: one for one in said if is_approved(one, policy)}
     for person in people:
         word = last[person]
         yield Counted(person, word.seq, word.key, _is_named(word, policy))
 
 
-def word_to_dict(word: Word) -> dict[str, object]:
+def vote_to_dict(word: CaseVote) -> dict[str, object]:
     """Return what somebody said once.
 
     Args:
@@ -360,7 +358,7 @@ def word_to_dict(word: Word) -> dict[str, object]:
     }
 
 
-def matter_to_dict(matter: Matter) -> dict[str, object]:
+def case_to_dict(matter: Case) -> dict[str, object]:
     """Return something that people are asked about. Their words are told by entry.
 
     Args:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from modicum.api.local.governance.approval_cases import hearing_text
+from modicum.api.local.governance.approval_cases import approval_state_text
 from modicum.core.diagnostics import shortened
 from modicum.reports import limitations
-from modicum.reports.approval_cases import Counted, Matter, Step, Word
+from modicum.reports.approval_cases import Case, CaseVote, Counted, Step
 from modicum.reports.markup import Child, Markup, element, table
 from modicum.reports.statement import Statement
 from modicum.reports.text import NOTHING, SHOWN, left_out, newest, when
@@ -40,7 +40,7 @@ def who_agreed(statement: Statement) -> Iterator[Markup]:
         yield from _keys(matters.words)
 
 
-def _counts(words: Sequence[Word]) -> str:
+def _counts(words: Sequence[CaseVote]) -> str:
     if not words:
         return "Nobody agreed to anything, or refused."
     signed = [one for one in words if one.body.key]
@@ -53,7 +53,7 @@ def _counts(words: Sequence[Word]) -> str:
     )
 
 
-def _waiting(waiting: Sequence[Matter]) -> Iterator[Markup]:
+def _waiting(waiting: Sequence[Case]) -> Iterator[Markup]:
     if not waiting:
         yield element("p", "Nothing waits for anybody to agree.")
         return
@@ -65,13 +65,13 @@ def _waiting(waiting: Sequence[Matter]) -> Iterator[Markup]:
     yield from left_out(len(waiting))
 
 
-def _needs(matter: Matter) -> str:
+def _needs(matter: Case) -> str:
     if matter.outdated:
         return "it was asked for under an earlier policy, and must be asked for again"
-    return "; ".join(map(hearing_text, matter.hearings)) or "nobody must agree"
+    return "; ".join(map(approval_state_text, matter.hearings)) or "nobody must agree"
 
 
-def _matters(caption: str, matters: Sequence[Matter]) -> Iterator[Markup]:
+def _matters(caption: str, matters: Sequence[Case]) -> Iterator[Markup]:
     yield table(
         caption,
         _COLUMNS,
@@ -83,7 +83,7 @@ def _matters(caption: str, matters: Sequence[Matter]) -> Iterator[Markup]:
     yield from left_out(len(matters))
 
 
-def _asked(matter: Matter) -> tuple[str, str, str]:
+def _asked(matter: Case) -> tuple[str, str, str]:
     """Return what a matter is, who asked for it last, and why."""
     asked = [one for one in matter.steps if one.what == "asked"]
     if not asked:
@@ -92,7 +92,7 @@ def _asked(matter: Matter) -> tuple[str, str, str]:
     return _about(matter), f"{_by(asked[-1])}{times}", asked[-1].reason
 
 
-def _about(matter: Matter) -> str:
+def _about(matter: Case) -> str:
     if matter.subject != "policy":
         return f"{matter.subject} {matter.id}"
     digest = matter.id[:_KEY_SHOWN]
@@ -103,7 +103,7 @@ def _by(step: Step) -> str:
     return f"{step.told.actor}, {when(step.told)}"
 
 
-def _said(words: Sequence[Word]) -> str:
+def _said(words: Sequence[CaseVote]) -> str:
     """Return the last words about something, oldest first."""
     more = len(words) - _NAMED
     said = [f"{more} earlier"] if more > 0 else []
@@ -115,11 +115,11 @@ def _said(words: Sequence[Word]) -> str:
     return "; ".join(said) or NOTHING
 
 
-def _verb(word: Word) -> str:
+def _verb(word: CaseVote) -> str:
     return "agrees" if word.body.approves else "refuses"
 
 
-def _stands(matter: Matter) -> str:
+def _stands(matter: Case) -> str:
     if matter.state in ("pending", "outdated", "not asked"):
         return matter.state
     last = matter.steps[-1]
@@ -144,7 +144,7 @@ def _key_words(key: str, *, named: bool) -> str:
     return f"signed by {key[:_KEY_SHOWN]}, {whose}"
 
 
-def _words(words: Sequence[Word]) -> Iterator[Markup]:
+def _words(words: Sequence[CaseVote]) -> Iterator[Markup]:
     yield table(
         "Every word, the newest first, with the policy of the day",
         ("About", "Who", "As", "Says", "When", "Reason", "Signature"),
@@ -153,7 +153,7 @@ def _words(words: Sequence[Word]) -> Iterator[Markup]:
     yield from left_out(len(words))
 
 
-def _word_cells(word: Word) -> Sequence[Child]:
+def _word_cells(word: CaseVote) -> Sequence[Child]:
     body = word.body
     unheard = "" if word.heard else "; it does not count"
     return (
@@ -167,7 +167,7 @@ def _word_cells(word: Word) -> Sequence[Child]:
     )
 
 
-def _keys(words: Sequence[Word]) -> Iterator[Markup]:
+def _keys(words: Sequence[CaseVote]) -> Iterator[Markup]:
     """Yield the keys that signed, in full: a short form could be met on purpose."""
     people: dict[str, dict[str, None]] = {}
     for one in words:

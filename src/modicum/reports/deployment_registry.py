@@ -25,7 +25,7 @@ from modicum.policy import CompiledPolicy
 from modicum.release.sampling import words_of
 from modicum.reports.statement import Statement
 from modicum.reports.text import part_text
-from modicum.reports.timeline import ReleaseStory
+from modicum.reports.timeline import ReleaseTimeline
 
 Value: TypeAlias = "str | float | int | list[Value] | dict[str, Value]"
 
@@ -79,7 +79,7 @@ def registry_text(records: list[dict[str, Value]]) -> str:
 
 
 def _brought_in(
-    records: Iterable[Record], wanted: Mapping[int, ReleaseStory]
+    records: Iterable[Record], wanted: Mapping[int, ReleaseTimeline]
 ) -> Iterator[tuple[int, RecordedRelease]]:
     for record in records:
         if record.seq in wanted:
@@ -89,7 +89,7 @@ def _brought_in(
 
 
 def _record(
-    statement: Statement, story: ReleaseStory, release: RecordedRelease
+    statement: Statement, story: ReleaseTimeline, release: RecordedRelease
 ) -> dict[str, Value]:
     return {
         "url_slug": slug(release.id),
@@ -125,7 +125,7 @@ def slug(identifier: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", identifier.lower()).strip("-") or "release"
 
 
-def _basic(story: ReleaseStory) -> dict[str, Value]:
+def _basic(story: ReleaseTimeline) -> dict[str, Value]:
     said = story.metadata
     past = story.status == "recorded"
     published = said.get("released_on", UNKNOWN) if past else story.changed_at[:10]
@@ -258,7 +258,7 @@ def _model() -> dict[str, Value]:
 
 
 def _implementation(
-    statement: Statement, story: ReleaseStory, release: RecordedRelease
+    statement: Statement, story: ReleaseTimeline, release: RecordedRelease
 ) -> dict[str, Value]:
     mechanisms = "\n".join(
         f"- {one.description.get('name', '?')}: {one.description.get('kind', '?')}"
@@ -289,7 +289,7 @@ def _written(parameters: object) -> str:
     return f"({said})"
 
 
-def _administrative(statement: Statement, story: ReleaseStory) -> dict[str, Value]:
+def _administrative(statement: Statement, story: ReleaseTimeline) -> dict[str, Value]:
     verified = statement.verified
     notes = [f"assumed: {one}" for one in story.assumptions]
     if verified.pinned < story.came_in.seq:

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from modicum.reports import limitations
 from modicum.reports.escrow_timeline import (
-    DataTold,
-    EscrowStory,
-    FlowTold,
-    LetGo,
-    OwnerWord,
-    RunTold,
+    ContractRecord,
+    DatasetRecord,
+    DisclosureRecord,
+    EscrowTimeline,
+    OwnerVote,
+    RunRecord,
 )
 from modicum.reports.markup import Child, Markup, element, table
 from modicum.reports.text import NOTHING, SHOWN, few, left_out, minute, newest, when
 
 
-def not_private(escrow: EscrowStory) -> Iterator[Markup]:
+def not_private(escrow: EscrowTimeline) -> Iterator[Markup]:
     """Yield a warning for the top of a page, if something went out that no rule counts.
 
     Args:
@@ -37,7 +37,7 @@ def not_private(escrow: EscrowStory) -> Iterator[Markup]:
     )
 
 
-def in_bits(escrow: EscrowStory) -> Iterator[Markup]:
+def in_bits(escrow: EscrowTimeline) -> Iterator[Markup]:
     """Yield what each person was told of each data set, and by which contracts.
 
     Args:
@@ -82,7 +82,7 @@ def in_bits(escrow: EscrowStory) -> Iterator[Markup]:
     yield from left_out(len(escrow.raw))
 
 
-def _out(out: LetGo) -> str:
+def _out(out: DisclosureRecord) -> str:
     return f"to {out.to}, {when(out.told)}"
 
 
@@ -90,7 +90,7 @@ def _out(out: LetGo) -> str:
 _DIGEST_SHOWN = 12
 
 
-def escrowed(escrow: EscrowStory) -> Iterator[Markup]:
+def escrowed(escrow: EscrowTimeline) -> Iterator[Markup]:
     """Yield whose data lies in an escrow, and what flowed from it.
 
     Args:
@@ -111,7 +111,7 @@ def escrowed(escrow: EscrowStory) -> Iterator[Markup]:
     yield from _keys(list(escrow.data.values()))
 
 
-def _without_end(escrow: EscrowStory) -> Iterator[Markup]:
+def _without_end(escrow: EscrowTimeline) -> Iterator[Markup]:
     found = escrow.without_end
     if not found:
         return
@@ -135,7 +135,7 @@ def _without_end(escrow: EscrowStory) -> Iterator[Markup]:
 # --- data sets ---------------------------------------------------------------
 
 
-def _data(data: Sequence[DataTold]) -> Iterator[Markup]:
+def _data(data: Sequence[DatasetRecord]) -> Iterator[Markup]:
     yield table(
         "Every data set, the newest first",
         ("Data set", "Owners", "Must agree", "Open contracts", "Bits", "Versions"),
@@ -154,7 +154,7 @@ def _data(data: Sequence[DataTold]) -> Iterator[Markup]:
     yield from left_out(len(data))
 
 
-def _versions(data: DataTold) -> list[str]:
+def _versions(data: DatasetRecord) -> list[str]:
     return [
         f"{one.number} ({one.media}) by {one.registered.actor}, {when(one.registered)}"
         + (
@@ -169,7 +169,7 @@ def _versions(data: DataTold) -> list[str]:
 # --- flows -------------------------------------------------------------------
 
 
-def _let_go(flows: Sequence[FlowTold]) -> Iterator[Markup]:
+def _let_go(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
     out = [(flow, one) for flow in flows for one in flow.let_go]
     out.sort(key=lambda pair: pair[1].told.seq)
     if not out:
@@ -193,14 +193,14 @@ def _let_go(flows: Sequence[FlowTold]) -> Iterator[Markup]:
     yield from left_out(len(out))
 
 
-def _what(flow: FlowTold) -> Child:
+def _what(flow: ContractRecord) -> Child:
     if not flow.bits:
         return flow.contract.flow
     words = f"{flow.contract.flow}, {flow.bits} bits outside differential privacy"
     return element("span", words, class_="over")
 
 
-def _contracts(flows: Sequence[FlowTold]) -> Iterator[Markup]:
+def _contracts(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
     yield table(
         "Every contract, the newest first",
         ("Contract", "Flow", "Asked for by", "For", "Data", "Why", "State", "Digest"),
@@ -209,7 +209,7 @@ def _contracts(flows: Sequence[FlowTold]) -> Iterator[Markup]:
     yield from left_out(len(flows))
 
 
-def _contract_cells(flow: FlowTold) -> Sequence[Child]:
+def _contract_cells(flow: ContractRecord) -> Sequence[Child]:
     one = flow.contract
     to = f", to {few(one.recipients)}" if one.recipients else ""
     data = [f"{of.id} {of.number}" for of in one.data.values()]
@@ -225,7 +225,7 @@ def _contract_cells(flow: FlowTold) -> Sequence[Child]:
     )
 
 
-def _state(flow: FlowTold) -> str:
+def _state(flow: ContractRecord) -> str:
     match flow.state:
         case "waiting":
             return f"waiting: {flow.consents.lacking}"
@@ -238,7 +238,7 @@ def _state(flow: FlowTold) -> str:
             return state
 
 
-def _runs(flows: Sequence[FlowTold]) -> Iterator[Markup]:
+def _runs(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
     runs = [(flow, run) for flow in flows for run in flow.runs]
     runs.sort(key=lambda pair: pair[1].begun.seq)
     if not runs:
@@ -252,7 +252,7 @@ def _runs(flows: Sequence[FlowTold]) -> Iterator[Markup]:
     yield from left_out(len(runs))
 
 
-def _run_cells(flow: FlowTold, run: RunTold) -> Sequence[Child]:
+def _run_cells(flow: ContractRecord, run: RunRecord) -> Sequence[Child]:
     results = [
         f"{name} {sealed[:_DIGEST_SHOWN]}" for name, sealed in run.results.items()
     ]
@@ -271,7 +271,7 @@ def _run_cells(flow: FlowTold, run: RunTold) -> Sequence[Child]:
 # --- what owners said --------------------------------------------------------
 
 
-def _words(flows: Sequence[FlowTold]) -> Iterator[Markup]:
+def _words(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
     words = [(flow, word) for flow in flows for word in flow.words]
     words.sort(key=lambda pair: pair[1].told.seq)
     if not words:
@@ -295,7 +295,7 @@ def _words(flows: Sequence[FlowTold]) -> Iterator[Markup]:
     yield from left_out(len(words))
 
 
-def _signature(word: OwnerWord) -> str:
+def _signature(word: OwnerVote) -> str:
     unheard = "" if word.heard else "; it does not count"
     if not word.body.key:
         return f"not signed{unheard}"
@@ -303,7 +303,7 @@ def _signature(word: OwnerWord) -> str:
     return f"signed by {word.body.key[:_DIGEST_SHOWN]}, {whose}{unheard}"
 
 
-def _keys(data: Sequence[DataTold]) -> Iterator[Markup]:
+def _keys(data: Sequence[DatasetRecord]) -> Iterator[Markup]:
     """Yield the keys of owners, in full: a short form could be met on purpose."""
     keys = [
         (owner, one.id, key)

@@ -12,17 +12,17 @@ from modicum.ledger.log.contracts import (
 )
 from modicum.reports.escrow_timeline import (
     Bits,
-    DataTold,
-    EscrowStory,
-    FlowTold,
-    OwnerWord,
-    RunTold,
-    VersionTold,
+    ContractRecord,
+    DatasetRecord,
+    EscrowTimeline,
+    OwnerVote,
+    RunRecord,
+    VersionRecord,
 )
-from modicum.reports.log_position import Told
+from modicum.reports.log_position import Placed
 
 
-def escrow_to_dict(escrow: EscrowStory) -> dict[str, object]:
+def escrow_to_dict(escrow: EscrowTimeline) -> dict[str, object]:
     """Return all of an escrow. What is asked and run is told by digest.
 
     Args:
@@ -40,7 +40,7 @@ def escrow_to_dict(escrow: EscrowStory) -> dict[str, object]:
     }
 
 
-def _data(one: DataTold) -> dict[str, object]:
+def _data(one: DatasetRecord) -> dict[str, object]:
     return {
         "data": one.id,
         "owners": {who: list(keys) for who, keys in one.ownership.owners.items()},
@@ -51,7 +51,7 @@ def _data(one: DataTold) -> dict[str, object]:
     }
 
 
-def _version(one: VersionTold) -> dict[str, object]:
+def _version(one: VersionRecord) -> dict[str, object]:
     return {
         "version": one.number,
         **one.registered.to_dict(),
@@ -62,11 +62,11 @@ def _version(one: VersionTold) -> dict[str, object]:
     }
 
 
-def _maybe(told: Told | None) -> dict[str, object] | None:
+def _maybe(told: Placed | None) -> dict[str, object] | None:
     return None if told is None else told.to_dict()
 
 
-def _flow(flow: FlowTold) -> dict[str, object]:
+def _flow(flow: ContractRecord) -> dict[str, object]:
     one = flow.contract
     return {
         "contract": one.id,
@@ -108,7 +108,7 @@ def _terms(contract: Contract) -> dict[str, object]:
     }
 
 
-def _word(word: OwnerWord) -> dict[str, object]:
+def _word(word: OwnerVote) -> dict[str, object]:
     return {
         **word.told.to_dict(),
         "approves": word.body.approves,
@@ -119,7 +119,7 @@ def _word(word: OwnerWord) -> dict[str, object]:
     }
 
 
-def _run(run: RunTold) -> dict[str, object]:
+def _run(run: RunRecord) -> dict[str, object]:
     return {
         "run": run.number,
         **run.begun.to_dict(),
@@ -130,7 +130,7 @@ def _run(run: RunTold) -> dict[str, object]:
     }
 
 
-def _raw(flow: FlowTold) -> dict[str, object]:
+def _raw(flow: ContractRecord) -> dict[str, object]:
     one = flow.contract
     return {
         "contract": one.id,

@@ -27,7 +27,7 @@ from modicum.ledger.log.events import (
 from modicum.ledger.state.consent import Agreement, Consents, Ownership, consents
 from modicum.ledger.state.flow import disclosure_of, proposer_out
 from modicum.policy.declarations.roles import meant_by
-from modicum.reports.log_position import Told
+from modicum.reports.log_position import Placed
 
 #: How a run ended; `no end` if the log does not tell.
 Ended: TypeAlias = Literal["withheld", "failed", "no end"]
@@ -48,7 +48,7 @@ FlowState: TypeAlias = Literal[
 
 
 @dataclass(slots=True)
-class VersionTold:
+class VersionRecord:
     """A version of a data set.
 
     Attributes:
@@ -61,15 +61,15 @@ class VersionTold:
     """
 
     number: int
-    registered: Told
+    registered: Placed
     sealed: str
     media: str
-    shredded: Told | None = None
+    shredded: Placed | None = None
     reason: str = ""
 
 
 @dataclass(slots=True)
-class DataTold:
+class DatasetRecord:
     """A data set.
 
     Attributes:
@@ -84,11 +84,11 @@ class DataTold:
     ownership: Ownership
     contracts_max: int
     bits_max: int
-    versions: list[VersionTold] = field(default_factory=list)
+    versions: list[VersionRecord] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class OwnerWord:
+class OwnerVote:
     """What an owner said to a contract once.
 
     Attributes:
@@ -99,14 +99,14 @@ class OwnerWord:
             one of these signed it.
     """
 
-    told: Told
+    told: Placed
     body: ApprovalGiven
     key_named: bool
     heard: bool
 
 
 @dataclass(slots=True)
-class RunTold:
+class RunRecord:
     """A run of a query or a task.
 
     Attributes:
@@ -119,15 +119,15 @@ class RunTold:
     """
 
     number: int
-    begun: Told
+    begun: Placed
     agreed: tuple[str, ...]
     how: Ended = "no end"
-    ended: Told | None = None
+    ended: Placed | None = None
     results: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
+class DisclosureRecord:
     """Something that went out.
 
     Attributes:
@@ -136,13 +136,13 @@ class LetGo:
         agreed: Whose agreement counted, in the order of their names.
     """
 
-    told: Told
+    told: Placed
     to: str
     agreed: tuple[str, ...]
 
 
 @dataclass(slots=True)
-class FlowTold:
+class ContractRecord:
     """A contract, and what became of it.
 
     Attributes:
@@ -159,14 +159,14 @@ class FlowTold:
     """
 
     contract: Contract
-    asked: Told
+    asked: Placed
     reason: str
     consents: Consents
-    words: list[OwnerWord] = field(default_factory=list)
-    runs: list[RunTold] = field(default_factory=list)
-    let_go: list[LetGo] = field(default_factory=list)
-    withdrawn: Told | None = None
-    disclosed: Told | None = None
+    words: list[OwnerVote] = field(default_factory=list)
+    runs: list[RunRecord] = field(default_factory=list)
+    let_go: list[DisclosureRecord] = field(default_factory=list)
+    withdrawn: Placed | None = None
+    disclosed: Placed | None = None
     state: FlowState = "waiting"
 
     @property
@@ -205,7 +205,7 @@ class Bits:
 
 
 @dataclass
-class EscrowStory:
+class EscrowTimeline:
     """All of an escrow, up to the head.
 
     Attributes:
@@ -213,11 +213,11 @@ class EscrowStory:
         flows: The contracts by digest, oldest first.
     """
 
-    data: dict[str, DataTold] = field(default_factory=dict)
-    flows: dict[str, FlowTold] = field(default_factory=dict)
-    _disclosures: dict[str, Told] = field(default_factory=dict)
+    data: dict[str, DatasetRecord] = field(default_factory=dict)
+    flows: dict[str, ContractRecord] = field(default_factory=dict)
+    _disclosures: dict[str, Placed] = field(default_factory=dict)
 
-    def tell(self, told: Told, body: Body) -> None:
+    def tell(self, told: Placed, body: Body) -> None:
         """Add one event; most are of no concern here.
 
         Args:
@@ -232,7 +232,7 @@ class EscrowStory:
                 version.shredded, version.reason = told, body.reason
             case ContractProposed(contract):
                 stand = self._consents(contract, told, ())
-                flow = FlowTold(contract, told, body.reason, stand)
+                flow = ContractRecord(contract, told, body.reason, stand)
                 self.flows[contract.digest] = flow
             case ContractWithdrawn():
                 self.flows[body.contract].withdrawn = told
@@ -240,12 +240,14 @@ class EscrowStory:
                 self._hear(told, body)
             case FlowBegun():
                 flow = self.flows[body.contract]
-                flow.runs.append(RunTold(body.run, told, _agreed(flow.consents)))
+                flow.runs.append(RunRecord(body.run, told, _agreed(flow.consents)))
             case FlowWithheld() | FlowFailed():
                 self._end(told, body)
             case FlowReleased():
                 flow = self.flows[body.contract]
-                flow.let_go.append(LetGo(told, body.to, _agreed(flow.consents)))
+                flow.let_go.append(
+                    DisclosureRecord(told, body.to, _agreed(flow.consents))
+                )
             case DisclosureRecorded():
                 self._disclosures.setdefault(body.id, told)
             case _:
@@ -263,7 +265,7 @@ class EscrowStory:
                 flow.disclosed = self._disclosures.get(disclosure_of(digest))
 
     @property
-    def without_end(self) -> tuple[tuple[FlowTold, RunTold], ...]:
+    def without_end(self) -> tuple[tuple[ContractRecord, RunRecord], ...]:
         """What began, and of which the log tells no end, oldest first."""
         return tuple(
             (flow, run)
@@ -273,7 +275,7 @@ class EscrowStory:
         )
 
     @property
-    def raw(self) -> tuple[FlowTold, ...]:
+    def raw(self) -> tuple[ContractRecord, ...]:
         """What went out, or was told to go out, outside differential privacy."""
         return tuple(
             one
@@ -288,14 +290,14 @@ class EscrowStory:
 
     # --- as it happens ---
 
-    def _register(self, told: Told, body: DataRegistered) -> None:
+    def _register(self, told: Placed, body: DataRegistered) -> None:
         owned = Ownership(dict(body.owners), body.quorum)
-        new = DataTold(body.id, owned, body.contracts_max, body.bits_max)
+        new = DatasetRecord(body.id, owned, body.contracts_max, body.bits_max)
         known = self.data.setdefault(body.id, new)
-        version = VersionTold(body.version, told, body.sealed, body.media)
+        version = VersionRecord(body.version, told, body.sealed, body.media)
         known.versions.append(version)
 
-    def _hear(self, told: Told, body: ApprovalGiven) -> None:
+    def _hear(self, told: Placed, body: ApprovalGiven) -> None:
         flow = self.flows[body.content]
         own = [
             self.data[name].ownership.owners[told.actor]
@@ -305,11 +307,11 @@ class EscrowStory:
         named = bool(body.key) and any(body.key in keys for keys in own)
         free = any(not keys for keys in own)
         heard = not body.approves or named or free
-        flow.words.append(OwnerWord(told, body, named, heard))
+        flow.words.append(OwnerVote(told, body, named, heard))
         flow.consents = self._consents(flow.contract, flow.asked, flow.words)
 
     def _consents(
-        self, contract: Contract, asked: Told, words: Sequence[OwnerWord]
+        self, contract: Contract, asked: Placed, words: Sequence[OwnerVote]
     ) -> Consents:
         said = [
             Agreement(
@@ -325,7 +327,7 @@ class EscrowStory:
         out = proposer_out(asked.actor, asked.version)
         return consents(contract, owned, said, out)
 
-    def _end(self, told: Told, body: FlowWithheld | FlowFailed) -> None:
+    def _end(self, told: Placed, body: FlowWithheld | FlowFailed) -> None:
         runs = self.flows[body.contract].runs
         run = next(one for one in runs if one.number == body.run)
         run.ended, run.how = told, "failed"
@@ -334,7 +336,7 @@ class EscrowStory:
 
     # --- at the head ---
 
-    def _state(self, flow: FlowTold, at: str) -> FlowState:
+    def _state(self, flow: ContractRecord, at: str) -> FlowState:
         contract = flow.contract
         ended = at >= contract.expires_at
         used = len(flow.runs) + len(flow.let_go) >= contract.uses
@@ -353,7 +355,7 @@ class EscrowStory:
         }
         return next((name for name, holds in found.items() if holds), "permitted")
 
-    def _bits_of(self, data: DataTold) -> Iterator[Bits]:
+    def _bits_of(self, data: DatasetRecord) -> Iterator[Bits]:
         here = [
             one
             for one in self.flows.values()
@@ -377,11 +379,11 @@ class EscrowStory:
                 )
 
 
-def _is_open(flow: FlowTold) -> bool:
+def _is_open(flow: ContractRecord) -> bool:
     return flow.withdrawn is None and flow.state != "ended"
 
 
-def _version(data: DataTold, number: int) -> VersionTold:
+def _version(data: DatasetRecord, number: int) -> VersionRecord:
     return next(one for one in data.versions if one.number == number)
 
 

@@ -8,7 +8,7 @@ from modicum.ledger.log.events import EVENT_VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Placed:
     """An event, and where it stands.
 
     Attributes:

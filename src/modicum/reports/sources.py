@@ -12,7 +12,7 @@ from modicum.api.ports.storage import EventStore
 from modicum.ledger import Record, RuleLoss
 from modicum.ledger.proof.claims import Signed
 from modicum.reports.statement import Statement, statement_of
-from modicum.reports.timeline import Story
+from modicum.reports.timeline import Timeline
 from modicum.storage.proofs.bundles import bundle_store, open_bundle
 from modicum.storage.proofs.ledger_log import open_log, stored_checkpoints
 from modicum.storage.proofs.verification import Trust, verify_log
@@ -81,7 +81,7 @@ def report_on(
         VerificationError: At the first contradiction; or if rules show less than was
             released, as their unit was redefined under its name.
     """
-    story = Story()
+    story = Timeline()
     verified = verify_log(
         story.passing(source.records),
         source.carried,
@@ -90,7 +90,7 @@ def report_on(
         again=lambda: source.store.read(0),
     )
     verified.report.refuse_understated()
-    story.matters.weigh_waiting()
+    story.matters.count_pending()
     at = story.last.at if story.last else ""
     story.escrow.stand_at(at)
     clock = FixedClock(at)
@@ -102,7 +102,7 @@ def report_on(
     return statement_of(source.name, verified, story, policy, standings, accepted)
 
 
-def _accepted(source: Source, story: Story) -> Iterator[RuleLoss]:
+def _accepted(source: Source, story: Timeline) -> Iterator[RuleLoss]:
     """Yield where the rules stood that were accepted, when that was written."""
     if not story.policies or not story.policies[-1][1].accepted:
         return  # Mostly so: then the log is not read once more.

@@ -13,9 +13,9 @@ from modicum.ledger import RecordedRelease, RuleLoss
 from modicum.ledger.decision.amounts import amounts, filled
 from modicum.policy import CompiledPolicy
 from modicum.release.parts import part_to_plain
-from modicum.reports.approval_cases import matter_to_dict, word_to_dict
+from modicum.reports.approval_cases import case_to_dict, vote_to_dict
 from modicum.reports.escrow_json import escrow_to_dict
-from modicum.reports.timeline import Story
+from modicum.reports.timeline import Timeline
 from modicum.storage.proofs.verification import Verified
 
 #: From this share of its limit on, a rule is shown as near.
@@ -95,7 +95,7 @@ class Statement:
 
     source: str
     verified: Verified
-    story: Story
+    story: Timeline
     policy: CompiledPolicy
     rules: tuple[RuleLine, ...]
 
@@ -125,8 +125,8 @@ class Statement:
             "disclosures": _disclosures(self.story),
             "corrections": _corrections(self.story),
             "disclosed_invariants": list(policy.disclosed_invariants),
-            "approvals": [word_to_dict(one) for one in matters.words],
-            "matters": [matter_to_dict(one) for one in matters.every],
+            "approvals": [vote_to_dict(one) for one in matters.words],
+            "matters": [case_to_dict(one) for one in matters.every],
             "escrow": escrow_to_dict(self.story.escrow),
             "annotations": [
                 {**told.to_dict(), "about": one.about, "text": one.text}
@@ -139,7 +139,7 @@ class Statement:
 def statement_of(
     source: str,
     verified: Verified,
-    story: Story,
+    story: Timeline,
     policy: CompiledPolicy,
     standings: Iterable[RuleLoss],
     accepted: Iterable[RuleLoss] = (),
@@ -205,7 +205,7 @@ def _state(loss: RuleLoss, share: Fraction) -> str:
 # --- as JSON -----------------------------------------------------------------
 
 
-def _policies(story: Story) -> list[dict[str, object]]:
+def _policies(story: Timeline) -> list[dict[str, object]]:
     return [
         {
             **told.to_dict(),
@@ -247,7 +247,7 @@ def _accepted_to_dict(accepted: Accepted | None) -> dict[str, object] | None:
     }
 
 
-def _releases(story: Story) -> list[dict[str, object]]:
+def _releases(story: Timeline) -> list[dict[str, object]]:
     return [
         {
             "release": one.id,
@@ -266,7 +266,7 @@ def _releases(story: Story) -> list[dict[str, object]]:
     ]
 
 
-def _corrections(story: Story) -> list[dict[str, object]]:
+def _corrections(story: Timeline) -> list[dict[str, object]]:
     return [
         {
             "release": one.body.release.id,
@@ -290,7 +290,7 @@ def _periods(release: RecordedRelease) -> list[dict[str, object]]:
     ]
 
 
-def _disclosures(story: Story) -> list[dict[str, object]]:
+def _disclosures(story: Timeline) -> list[dict[str, object]]:
     return [
         {
             **told.to_dict(),

@@ -23,7 +23,7 @@ from modicum.reports.text import (
     part_text,
     when,
 )
-from modicum.reports.timeline import ReleaseStory
+from modicum.reports.timeline import ReleaseTimeline
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -211,7 +211,7 @@ def _releases(statement: Statement) -> Iterator[Markup]:
     yield from left_out(len(releases))
 
 
-def _release_cells(one: ReleaseStory) -> Sequence[Child]:
+def _release_cells(one: ReleaseTimeline) -> Sequence[Child]:
     reason = f": {one.reason}" if one.reason else ""
     return (
         one.id,

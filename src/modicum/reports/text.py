@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from modicum.api.local.alternatives.part_text import periods_of, where_of
 from modicum.api.local.explanation.release_text import release_text
 from modicum.release import Part
-from modicum.reports.log_position import Told
+from modicum.reports.log_position import Placed
 from modicum.reports.markup import Markup, element
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ def few(texts: Sequence[str]) -> str:
     return f"{said}; and {more} more" if more > 0 else said
 
 
-def when(told: Told) -> str:
+def when(told: Placed) -> str:
     """Return when something happened, and in which entry.
 
     Args:

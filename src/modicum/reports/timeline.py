@@ -22,13 +22,13 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     event_name,
 )
-from modicum.reports.approval_cases import Matters
-from modicum.reports.escrow_timeline import EscrowStory
-from modicum.reports.log_position import Told
+from modicum.reports.approval_cases import Cases
+from modicum.reports.escrow_timeline import EscrowTimeline
+from modicum.reports.log_position import Placed
 
 
 @dataclass(slots=True)
-class ReleaseStory:
+class ReleaseTimeline:
     """A release that was allowed, or recorded because it had happened.
 
     Attributes:
@@ -48,7 +48,7 @@ class ReleaseStory:
     """
 
     id: str
-    came_in: Told
+    came_in: Placed
     status: str
     mechanisms: tuple[str, ...]
     attributes: tuple[str, ...]
@@ -72,9 +72,9 @@ class Correction:
         body: What was corrected.
     """
 
-    asked: Told
+    asked: Placed
     why: str
-    told: Told
+    told: Placed
     body: PastRedescribed
 
     @property
@@ -84,7 +84,7 @@ class Correction:
 
 
 @dataclass
-class Story:
+class Timeline:
     """Everything that a statement tells of a log besides where its rules stand.
 
     Attributes:
@@ -99,16 +99,16 @@ class Story:
         last: The last entry; None for an empty log.
     """
 
-    policies: list[tuple[Told, PolicyActivated]] = field(default_factory=list)
-    releases: dict[str, ReleaseStory] = field(default_factory=dict)
-    matters: Matters = field(default_factory=Matters)
-    escrow: EscrowStory = field(default_factory=EscrowStory)
-    disclosures: list[tuple[Told, DisclosureRecorded]] = field(default_factory=list)
+    policies: list[tuple[Placed, PolicyActivated]] = field(default_factory=list)
+    releases: dict[str, ReleaseTimeline] = field(default_factory=dict)
+    matters: Cases = field(default_factory=Cases)
+    escrow: EscrowTimeline = field(default_factory=EscrowTimeline)
+    disclosures: list[tuple[Placed, DisclosureRecorded]] = field(default_factory=list)
     corrections: list[Correction] = field(default_factory=list)
-    annotations: list[tuple[Told, Annotated]] = field(default_factory=list)
+    annotations: list[tuple[Placed, Annotated]] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
-    last: Told | None = None
-    _asked: dict[str, tuple[Told, str]] = field(default_factory=dict)
+    last: Placed | None = None
+    _asked: dict[str, tuple[Placed, str]] = field(default_factory=dict)
 
     @property
     def denials(self) -> int:
@@ -132,7 +132,7 @@ class Story:
             seq: The number of its entry.
             event: What happened.
         """
-        told = Told(seq, event.at, event.actor, event.version)
+        told = Placed(seq, event.at, event.actor, event.version)
         self.last = told
         self.kinds[event_name(event.body)] += 1
         self.matters.tell(told, event.body)
@@ -164,9 +164,9 @@ class Story:
             case _:  # Denials are counted; rounds, groups and plans too.
                 pass
 
-    def _bring_in(self, told: Told, body: ReleaseReserved | PastRecorded) -> None:
+    def _bring_in(self, told: Placed, body: ReleaseReserved | PastRecorded) -> None:
         release = body.release
-        self.releases[release.id] = ReleaseStory(
+        self.releases[release.id] = ReleaseTimeline(
             id=release.id,
             came_in=told,
             status="recorded" if isinstance(body, PastRecorded) else "reserved",
@@ -184,7 +184,7 @@ class Story:
 
     def _move(
         self,
-        told: Told,
+        told: Placed,
         body: ReleaseStarted | ReleasePosted | ReleaseVoided | ReleaseExpired,
     ) -> None:
         release = self.releases[body.release]

@@ -14,7 +14,7 @@ Number: TypeAlias = float | str | Decimal | Fraction
 _LEAST, _GREATEST = Fraction(1, 10**60), Fraction(10**60)
 
 
-class GivenError(InputError):
+class ArgumentError(InputError):
     """What is given beside a query will not do; its text and the data may."""
 
 
@@ -220,7 +220,7 @@ def mistake(
     code: Code = Code.OUT_OF_RANGE,
     *,
     near: str = "",
-) -> GivenError:
+) -> ArgumentError:
     """Return the error for a number that will not do.
 
     Args:
@@ -242,7 +242,7 @@ def mistake(
         >>> mistake("tau 2 is above 1", "give tau such as 0.5").code.value
         'MOD106'
     """
-    return GivenError(Problem(code, message, label=near, help=remedy))
+    return ArgumentError(Problem(code, message, label=near, help=remedy))
 
 
 def _called(name: str, by: str) -> str:

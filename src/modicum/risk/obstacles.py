@@ -38,7 +38,7 @@ _OF_AN_ALIAS: Final = frozenset({"this"})
 _OF_A_LIST: Final = frozenset({"this", "expressions"})
 
 
-def stranger(select: exp.Select) -> str:
+def unknown_function(select: exp.Select) -> str:
     """Return what of a query is not known to compute of one row; empty if nothing is.
 
     Args:
@@ -56,9 +56,9 @@ def stranger(select: exp.Select) -> str:
 
     Examples:
         >>> from sqlglot import parse_one
-        >>> stranger(parse_one("SELECT COUNT(*) FROM t WHERE x > 3"))
+        >>> unknown_function(parse_one("SELECT COUNT(*) FROM t WHERE x > 3"))
         ''
-        >>> stranger(parse_one("SELECT COUNT(*) FROM t WHERE x > (SELECT 3)"))
+        >>> unknown_function(parse_one("SELECT COUNT(*) FROM t WHERE x > (SELECT 3)"))
         '`(SELECT 3)`'
     """
     known = {*_TOTAL, *_PARTIAL}
@@ -135,7 +135,7 @@ def obstacle_of(
             return f"it has a {clause.strip('_').upper()} clause"
     if select.find(exp.Subquery, exp.Window, exp.CTE, exp.Lateral, exp.Unnest):
         return "a query or window stands within it"
-    if strange := stranger(select):
+    if strange := unknown_function(select):
         return f"{strange} is not known to be computed of one row"
     if not isinstance(select.args["from_"].this, exp.Table):
         return "it does not read a table"

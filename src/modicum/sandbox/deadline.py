@@ -15,7 +15,7 @@ WAIT_SECONDS: Final = 600.0
 _PIECE_SECONDS: Final = 0.2
 
 
-class Patience:
+class Deadline:
     """The time that somebody has, for all that they wait for on their way.
 
     Args:

@@ -10,14 +10,14 @@ from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from modicum.api.ports.escrow import Limits
-from modicum.sandbox.slots import Stay
+from modicum.sandbox.slots import HeldSlot
 
 #: A run, given the moment of the monotonic clock at which it is ended and the user it
 #: runs as. It yields its score at that moment at the latest, and is gone afterwards.
 Run: TypeAlias = Callable[[float, "int | None"], AbstractContextManager["float | None"]]
 
 
-def told_at_the_end(stay: Stay, limits: Limits, run: Run) -> float | None:
+def at_fixed_time(stay: HeldSlot, limits: Limits, run: Run) -> float | None:
     """Return what a run yields when its time is over: not before, and not later.
 
     What is left of it then goes on to end behind the caller's back, and its place stays
@@ -56,7 +56,7 @@ def told_at_the_end(stay: Stay, limits: Limits, run: Run) -> float | None:
 def _watch(
     run: Run,
     end_at: float,
-    stay: Stay,
+    stay: HeldSlot,
     said: Future[float | None],
     begins: threading.Lock,
 ) -> None:

@@ -15,7 +15,7 @@ RECORD_BYTES: Final = 8
 BITS_MAX: Final = math.log2(STEPS + 2)
 
 
-def told(record: bytes, span: Range) -> float | None:
+def score_of(record: bytes, span: Range) -> float | None:
     """Return the score that a record tells, in the range and on its grid.
 
     Args:

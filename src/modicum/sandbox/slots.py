@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from modicum.core.errors import UnavailableError, check
-from modicum.sandbox.deadline import Patience
+from modicum.sandbox.deadline import Deadline
 from modicum.sandbox.problems import missing
 from modicum.system.file_locks import let_go, take
 
@@ -25,14 +25,14 @@ FOLDER_OF_ROOT: Final = Path("/run/modicum-sandbox")
 FOLDER_OF_OTHERS: Final = Path("/tmp")  # noqa: S108 - it is looked at after it is made
 
 
-class Turns:
+class SlotQueue:
     """Locks of this process, each held until all are given back."""
 
     def __init__(self) -> None:
         self._handles: list[int] = []
         self._process = os.getpid()
 
-    def take(self, name: str, patience: Patience, *, is_shared: bool = False) -> None:
+    def take(self, name: str, patience: Deadline, *, is_shared: bool = False) -> None:
         """Take a turn after whoever waits for it already.
 
         Who waits for the turn holds a queue, in which all others wait: so whoever ends
@@ -60,7 +60,7 @@ class Turns:
             let_go(self._handles.pop(), self._process)
 
 
-def _locked(name: str, how: int, patience: Patience) -> int:
+def _locked(name: str, how: int, patience: Deadline) -> int:
     """Return a handle of a file that is locked, and is the one that has its name."""
     place = folder()
     while True:
@@ -122,7 +122,7 @@ def _is_there(handle: int, path: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Slot:
     """What a run takes for as long as anything of it is there.
 
     Attributes:
@@ -133,10 +133,10 @@ class Place:
 
     uid: int | None
     number: int
-    turns: Turns
+    turns: SlotQueue
 
 
-class Places:
+class Slots:
     """Users that programs run as, each for one run at a time.
 
     Where one runs at a time, nothing else runs on this machine then, whatever process
@@ -158,7 +158,7 @@ class Places:
         for number in range(at_a_time):
             self._free.put(number)
 
-    def take(self, patience: Patience | None = None) -> Place:
+    def take(self, patience: Deadline | None = None) -> Slot:
         """Return a place that nothing else has, once there is one.
 
         Args:
@@ -167,9 +167,9 @@ class Places:
         Raises:
             UnavailableError: If none was free for long, or this cannot be known.
         """
-        patience = patience or Patience()
+        patience = patience or Deadline()
         number = self._number(patience)
-        turns = Turns()
+        turns = SlotQueue()
         try:
             turns.take("all", patience, is_shared=self.at_a_time > 1)
             if self.at_a_time > 1:
@@ -178,9 +178,9 @@ class Places:
             turns.give_back()
             self._free.put(number)
             raise
-        return Place(None if self.uid is None else self.uid + number, number, turns)
+        return Slot(None if self.uid is None else self.uid + number, number, turns)
 
-    def _number(self, patience: Patience) -> int:
+    def _number(self, patience: Deadline) -> int:
         found: list[int] = []
 
         def happens(seconds: float) -> bool:
@@ -191,7 +191,7 @@ class Places:
         patience.wait(happens)
         return found[0]
 
-    def free(self, place: Place) -> None:
+    def free(self, place: Slot) -> None:
         """Give a place back: nothing of its run is there any more.
 
         Args:
@@ -201,7 +201,7 @@ class Places:
         self._free.put(place.number)
 
     @contextmanager
-    def alone(self, patience: Patience | None = None) -> Iterator[None]:
+    def alone(self, patience: Deadline | None = None) -> Iterator[None]:
         """Hold all runs of this machine back for as long as the block takes.
 
         Args:
@@ -210,15 +210,15 @@ class Places:
         Raises:
             UnavailableError: If others went on for long, or this cannot be known.
         """
-        turns = Turns()
+        turns = SlotQueue()
         try:
-            turns.take("all", patience or Patience())
+            turns.take("all", patience or Deadline())
             yield
         finally:
             turns.give_back()
 
 
-class Stay:
+class HeldSlot:
     """A place that whoever took it runs programs in, one after the other.
 
     It is free again when they have left it, and nothing runs there any more.
@@ -231,11 +231,11 @@ class Stay:
         UnavailableError: If none was free for long, or this cannot be known.
     """
 
-    def __init__(self, taken_from: Places, patience: Patience | None = None) -> None:
+    def __init__(self, taken_from: Slots, patience: Deadline | None = None) -> None:
         self._from = taken_from
         self._changed = threading.Condition()
         self._is_held, self._is_running = True, False
-        self.place: Place = taken_from.take(patience)
+        self.place: Slot = taken_from.take(patience)
 
     def begin(self) -> None:
         """Say that a run begins, once nothing of the last one is there any more.
@@ -244,7 +244,7 @@ class Stay:
             UnavailableError: If the last one did not end for long.
         """
         with self._changed:
-            Patience().wait(
+            Deadline().wait(
                 lambda seconds: self._changed.wait_for(self._is_idle, seconds)
             )
             check(self._is_held, "nothing runs in a place that was left")
@@ -272,7 +272,9 @@ class Stay:
 
 
 @contextmanager
-def staying(taken_from: Places, patience: Patience | None = None) -> Iterator[Stay]:
+def held_slot(
+    taken_from: Slots, patience: Deadline | None = None
+) -> Iterator[HeldSlot]:
     """Have a place for as long as the block takes, and what was begun in it.
 
     Args:
@@ -282,7 +284,7 @@ def staying(taken_from: Places, patience: Patience | None = None) -> Iterator[St
     Raises:
         UnavailableError: If none was free for long, or this cannot be known.
     """
-    stay = Stay(taken_from, patience)
+    stay = HeldSlot(taken_from, patience)
     try:
         yield stay
     finally:

@@ -13,12 +13,12 @@ from typing import BinaryIO, ClassVar
 from modicum.api.ports.escrow import Limits, Still, go_on
 from modicum.core.errors import Code, InputError, Problem, UnavailableError
 from modicum.escrow.programs import Program, Table
-from modicum.sandbox.deadline import Patience
-from modicum.sandbox.fixed_time import told_at_the_end
+from modicum.sandbox.deadline import Deadline
+from modicum.sandbox.fixed_time import at_fixed_time
 from modicum.sandbox.job import job_of
 from modicum.sandbox.requirements import must_be_idle
-from modicum.sandbox.scores import told
-from modicum.sandbox.slots import Places, Stay, staying
+from modicum.sandbox.scores import score_of
+from modicum.sandbox.slots import HeldSlot, Slots, held_slot
 
 
 class Tier(ABC):
@@ -38,7 +38,7 @@ class Tier(ABC):
     other_tier: ClassVar[str]
 
     def __init__(self, uid: int | None = None, at_a_time: int = 1) -> None:
-        self._places = Places(uid, at_a_time)
+        self._places = Slots(uid, at_a_time)
         self._lock = threading.Lock()
         self._checked_in: int | None = None
 
@@ -59,7 +59,7 @@ class Tier(ABC):
             UnavailableError: If anything is missing, with one remedy each; if the test
                 got out; or if it was kept from its test for long.
         """
-        self._must_hold(Patience())
+        self._must_hold(Deadline())
 
     @contextmanager
     def turn(self, still: Still = go_on) -> Iterator[Turn]:
@@ -71,9 +71,9 @@ class Tier(ABC):
         Raises:
             UnavailableError: As for `check`, or if others had it for long; nothing ran.
         """
-        patience = Patience(still)
+        patience = Deadline(still)
         self._must_hold(patience)
-        with staying(self._places, patience) as stay:
+        with held_slot(self._places, patience) as stay:
             yield Turn(self, stay)
 
     def score(
@@ -153,7 +153,7 @@ class Tier(ABC):
             UnavailableError: If anything got out.
         """
 
-    def _must_hold(self, patience: Patience) -> None:
+    def _must_hold(self, patience: Deadline) -> None:
         """Return if it passed its own test in this process, now or before."""
         patience.wait(lambda seconds: self._lock.acquire(timeout=seconds))
         try:
@@ -179,7 +179,7 @@ class Turn:
     """
 
     tier: Tier
-    stay: Stay
+    stay: HeldSlot
 
     def score(
         self,
@@ -230,6 +230,6 @@ class Turn:
                 job,
                 self.tier.running(program, job.fileno(), limits, end_at, uid) as record,
             ):
-                yield told(record, program.range)
+                yield score_of(record, program.range)
 
-        return told_at_the_end(self.stay, limits, run)
+        return at_fixed_time(self.stay, limits, run)

@@ -61,7 +61,7 @@ class Tried:
         return "\n".join([*lines, *self.printed.splitlines()])
 
 
-def try_out(
+def dry_run(
     program: Program,
     tables: Mapping[str, Table],
     reference: Mapping[str, Table] | None = None,

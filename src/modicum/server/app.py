@@ -16,8 +16,8 @@ from starlette.types import Lifespan
 
 from modicum.api.operations import PREFIX
 from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
-from modicum.server.auth.anonymous_limits import LimitedStrangers
-from modicum.server.auth.middleware import Guard
+from modicum.server.auth.anonymous_limits import AnonymousLimits
+from modicum.server.auth.middleware import AuthMiddleware
 from modicum.server.body_limits import BODY_BYTES, LimitedBodies
 from modicum.server.components import Parts, parts_of
 from modicum.server.idempotency import replayed_response
@@ -52,7 +52,7 @@ from modicum.server.routes import (
     tokens,
 )
 from modicum.server.routes.reads import routes_of
-from modicum.server.telemetry.middleware import Observed, note_code
+from modicum.server.telemetry.middleware import TelemetryMiddleware, note_code
 from modicum.writer.idempotency import Replayed
 
 _CODES: Final = {
@@ -129,12 +129,14 @@ def build(
     larger = (_DATA_PATHS, data_bytes)
     app.add_middleware(LimitedBodies, most=body_bytes, larger=larger)
     app.add_middleware(LimitedCrowd)
-    app.add_middleware(LimitedStrangers, rates=parts.strangers)
+    app.add_middleware(AnonymousLimits, rates=parts.strangers)
     if parts.entrance is not None:
         for router in parts.entrance.routers:
             app.include_router(router)
-        app.add_middleware(Guard, gate=parts.entrance.gate, refuse=problem_response)
-    app.add_middleware(Observed, watch=parts.watch)
+        app.add_middleware(
+            AuthMiddleware, gate=parts.entrance.gate, refuse=problem_response
+        )
+    app.add_middleware(TelemetryMiddleware, watch=parts.watch)
     return app
 
 

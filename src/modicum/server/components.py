@@ -13,29 +13,29 @@ from starlette.requests import Request
 from modicum.server.auth.anonymous_limits import STRANGERS_PER_MINUTE
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import Registry
-from modicum.server.auth.setup import Entrance
-from modicum.server.auth.token_scope import Roof
+from modicum.server.auth.setup import Authentication
+from modicum.server.auth.token_scope import TokenScope
 from modicum.server.event_streams import Streams
 from modicum.server.rate_limits import Rates
 from modicum.server.resources import Equipment
 from modicum.server.service.annotations import Remarks
-from modicum.server.service.audits import Audits, SignedWords
-from modicum.server.service.escrow_actions import EscrowActs
+from modicum.server.service.audits import Audits, Receipts
+from modicum.server.service.escrow_actions import EscrowActions
 from modicum.server.service.escrow_contracts import EscrowContracts
 from modicum.server.service.escrow_datasets import EscrowData
-from modicum.server.service.escrow_proposals import EscrowAsking
+from modicum.server.service.escrow_proposals import EscrowProposals
 from modicum.server.service.events import Events
 from modicum.server.service.jobs import Jobs
 from modicum.server.service.ledgers import Ledgers
-from modicum.server.service.policies import PolicyWork
+from modicum.server.service.policies import PolicyAnalysis
 from modicum.server.service.proposals import Proposals
-from modicum.server.service.release_steps import CarryingOut
+from modicum.server.service.release_steps import ReleaseSteps
 from modicum.server.service.requests import Requests
 from modicum.server.service.risk_analyses import RiskAnalyses
 from modicum.server.service.rounds import RoundVerbs
 from modicum.server.service.tokens import Tokens
-from modicum.server.service.visibility import Sight
-from modicum.server.telemetry.context import Watch
+from modicum.server.service.visibility import Visibility
+from modicum.server.telemetry.context import TelemetryContext
 from modicum.server.telemetry.ledger_metrics import (
     LedgerFacts,
     Remembered,
@@ -65,16 +65,16 @@ class Service:
         self,
         decider: Decider,
         registry: Registry,
-        watch: Watch,
-        roof: Roof,
+        watch: TelemetryContext,
+        roof: TokenScope,
         own: Equipment,
     ) -> None:
         self.threads = WatchedThreads(decider, watch)
-        self.sight = Sight(self.threads)
+        self.sight = Visibility(self.threads)
         self.releases = WatchedReleases(
             decider, self.threads, self.sight, watch, own.reservations
         )
-        self.carrying_out = CarryingOut(decider, self.threads)
+        self.carrying_out = ReleaseSteps(decider, self.threads)
         self.policies = WatchedPolicies(self.threads, watch)
         self.proposals = Proposals(decider, self.threads)
         self.requests = Requests(decider, self.threads, self.sight)
@@ -83,15 +83,17 @@ class Service:
         self.tokens = Tokens(registry, self.threads, roof)
         self.jobs = Jobs()
         self.events = Events(self.threads)
-        self.policy_work = PolicyWork(decider, self.threads, self.policies, self.jobs)
+        self.policy_work = PolicyAnalysis(
+            decider, self.threads, self.policies, self.jobs
+        )
         self.rounds = RoundVerbs(decider, self.threads, self.jobs)
         self.audits = Audits(decider, self.threads, self.jobs, own)
-        self.signed = SignedWords(decider, own)
+        self.signed = Receipts(decider, own)
         self.risk = RiskAnalyses(own, self.jobs)
         self.escrow_data = EscrowData(decider, self.threads, own.escrow)
-        self.escrow_asking = EscrowAsking(decider, self.threads, own.escrow)
+        self.escrow_asking = EscrowProposals(decider, self.threads, own.escrow)
         self.escrow_contracts = EscrowContracts(self.threads, own.escrow)
-        self.escrow_acts = EscrowActs(decider, self.threads, self.jobs, own.escrow)
+        self.escrow_acts = EscrowActions(decider, self.threads, self.jobs, own.escrow)
 
 
 @dataclass
@@ -118,9 +120,9 @@ class Parts:
     registry: Registry
     recognizing: Recognizing
     rates: Rates = field(default_factory=Rates)
-    watch: Watch = field(default_factory=Watch)
+    watch: TelemetryContext = field(default_factory=TelemetryContext)
     own: Equipment = field(default_factory=Equipment)
-    entrance: Entrance | None = None
+    entrance: Authentication | None = None
     closing: tuple[Callable[[], object], ...] = ()
     streams: Streams = field(default_factory=Streams)
     strangers: Rates = field(default_factory=lambda: Rates(STRANGERS_PER_MINUTE))
@@ -129,7 +131,7 @@ class Parts:
     remembered: Remembered = field(init=False)
 
     def __post_init__(self) -> None:
-        roof = self.entrance.roof if self.entrance is not None else Roof()
+        roof = self.entrance.roof if self.entrance is not None else TokenScope()
         self.service = Service(self.decider, self.registry, self.watch, roof, self.own)
         threads, working = self.service.threads, Working()
 

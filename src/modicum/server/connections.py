@@ -36,7 +36,7 @@ _UNREADABLE: Final = Problem(
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class Timeouts:
     """For how many seconds a client may keep the server waiting.
 
     Attributes:
@@ -71,9 +71,9 @@ class Connections:
         waits: How long each may keep it waiting.
     """
 
-    def __init__(self, most: int = CONNECTIONS, waits: Waits | None = None) -> None:
+    def __init__(self, most: int = CONNECTIONS, waits: Timeouts | None = None) -> None:
         self._most = most
-        self._waits = waits or Waits()
+        self._waits = waits or Timeouts()
         self._waiting: dict[PatientProtocol, None] = {}
         # One for all: it is emptied before another connection is read.
         self.buffer = bytearray(READ_BYTES)
@@ -95,7 +95,7 @@ class Connections:
         self._waiting.pop(one, None)
         self._waiting[one] = None
 
-    def waits_no_more(self, one: PatientProtocol) -> None:
+    def clear_wait(self, one: PatientProtocol) -> None:
         """Note that a connection does not keep the server waiting.
 
         Args:
@@ -111,7 +111,7 @@ class Connections:
         """
         if count > self._most and self._waiting:
             oldest = next(iter(self._waiting))
-            self.waits_no_more(oldest)
+            self.clear_wait(oldest)
             oldest.transport.abort()
 
 
@@ -213,7 +213,7 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
             self._timer = None
         self._phase = phase
         if phase is None:
-            self._own.waits_no_more(self)
+            self._own.clear_wait(self)
             return
         self._own.waits(self)
         seconds = self._own.seconds(phase)

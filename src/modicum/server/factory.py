@@ -10,7 +10,7 @@ from functools import partial
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import open_registry
-from modicum.server.auth.setup import Door, entrance
+from modicum.server.auth.setup import PublicAddress, authentication
 from modicum.server.components import Parts
 from modicum.server.processes import Listening, bound, serve
 from modicum.server.rate_limits import Rates
@@ -80,7 +80,7 @@ def open_server(
         ) from error
     with own:
         port = int(own.getsockname()[1])
-        door = Door(address, port, user)
+        door = PublicAddress(address, port, user)
         hears = told if settings.is_local else None
         if hears is None and told is not None:
             told(Opened(door.origin, None))
@@ -89,7 +89,9 @@ def open_server(
 
 
 def make_parts(
-    settings: Settings, door: Door, told: Callable[[Opened], None] | None = None
+    settings: Settings,
+    door: PublicAddress,
+    told: Callable[[Opened], None] | None = None,
 ) -> Parts:
     """Return the parts of a server.
 
@@ -113,7 +115,7 @@ def make_parts(
         for one in settings.known_heads():
             one.must_be_in(store)
         registry = open_registry(store)
-        coming_in = entrance(settings, registry, SystemClock(), door)
+        coming_in = authentication(settings, registry, SystemClock(), door)
         if settings.head_file is not None:
             kept = HeadFile(settings.head_file)
             kept.follow(decider.head, partial(watch.log.failed, ""))

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from modicum.core.errors import Code, InputError, ModicumError, Problem
 from modicum.server.responses import Answer
-from modicum.writer.idempotency import Once, Replayed
+from modicum.writer.idempotency import IdempotencyKey, Replayed
 
 #: Says that an answer was given before.
 REPLAYED: Final = "Idempotency-Replayed"
@@ -25,7 +25,7 @@ REPLAYED: Final = "Idempotency-Replayed"
 _encoder = msgspec.json.Encoder()
 
 
-class Kept(msgspec.Struct):
+class StoredResponse(msgspec.Struct):
     """An answer, as it is kept.
 
     Attributes:
@@ -51,7 +51,9 @@ class Keyed:
         self._request = request
         self._key = key
 
-    async def once(self, told: Callable[[Any], Answer], secret: bytes = b"") -> Once:
+    async def once(
+        self, told: Callable[[Any], Answer], secret: bytes = b""
+    ) -> IdempotencyKey:
         """Return what makes the request one that is done once.
 
         Args:
@@ -76,9 +78,9 @@ class Keyed:
         def render(found: Any) -> bytes:
             answer = told(found)
             body = msgspec.Raw(answer.body)
-            return _encoder.encode(Kept(answer.status, answer.etag, body))
+            return _encoder.encode(StoredResponse(answer.status, answer.etag, body))
 
-        return Once(self._key, digest.hexdigest(), render)
+        return IdempotencyKey(self._key, digest.hexdigest(), render)
 
 
 def replayed_response(replayed: Replayed) -> Response:
@@ -87,7 +89,7 @@ def replayed_response(replayed: Replayed) -> Response:
     Args:
         replayed: What was kept.
     """
-    kept = msgspec.json.decode(replayed.answer, type=Kept)
+    kept = msgspec.json.decode(replayed.answer, type=StoredResponse)
     answer = Answer(bytes(kept.body), kept.status, kept.etag)
     return answer.response({REPLAYED: "true"})
 

@@ -25,7 +25,7 @@ from modicum.server.components import Parts
 from modicum.server.connections import (
     HEAD_BYTES,
     Connections,
-    Waits,
+    Timeouts,
     connections_max,
     patient,
 )
@@ -69,7 +69,7 @@ class Listening:
     body_bytes: int = BODY_BYTES
     data_bytes: int = 0
     leave_seconds: float = 0.0
-    waits: Waits = field(default_factory=Waits)
+    waits: Timeouts = field(default_factory=Timeouts)
 
 
 def serve(

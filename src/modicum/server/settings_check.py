@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from modicum.api.local.ledger_view import LedgerView
 from modicum.server.auth.registry import open_registry
-from modicum.server.auth.setup import Door, entrance
+from modicum.server.auth.setup import PublicAddress, authentication
 from modicum.server.resources import equipment
 from modicum.server.settings.binding import bound_address
 from modicum.server.settings.model import Settings
@@ -30,7 +30,7 @@ class Checked:
         data_sets: How many data sets its escrow has; None if it has no escrow.
     """
 
-    door: Door
+    door: PublicAddress
     ledger: str
     entries: int
     policy: str
@@ -56,7 +56,7 @@ def checked(settings: Settings, user: str) -> Checked:
         UnavailableError: If the ledger, or the vault of the escrow, cannot be read now.
         VerificationError: If its log contradicts itself, or has not a known head.
     """
-    door = Door(bound_address(settings), settings.listen.port, user)
+    door = PublicAddress(bound_address(settings), settings.listen.port, user)
     own = equipment(settings)
     has_escrow = own.escrow is not None
     with open_decider(
@@ -70,7 +70,7 @@ def checked(settings: Settings, user: str) -> Checked:
     try:
         for one in settings.known_heads():
             one.must_be_in(store)
-        coming_in = entrance(settings, open_registry(store), SystemClock(), door)
+        coming_in = authentication(settings, open_registry(store), SystemClock(), door)
         asyncio.run(coming_in.aclose())
     finally:
         store.close()

@@ -20,7 +20,7 @@ from modicum.server.components import Parts
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-class Leaving:
+class Shutdown:
     """Hears that the process is to end, and hands it on later.
 
     Args:
@@ -67,7 +67,7 @@ def leaving(parts: Parts, seconds: float) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    own = Leaving(parts, seconds)
+    own = Shutdown(parts, seconds)
     own.begin()
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -16,7 +16,7 @@ Chore: TypeAlias = Callable[[], bool]
 PACE_SECONDS = 0.01
 
 
-class Meanwhile:
+class IdleWork:
     """The chores of the threads that wait for one ledger; each has its own, or none."""
 
     def __init__(self) -> None:

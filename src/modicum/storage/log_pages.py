@@ -53,7 +53,7 @@ def paged(
         left = None if left is None else left - len(page.records)
 
 
-def begun(records: Iterator[Record]) -> Iterator[Record]:
+def prefetched(records: Iterator[Record]) -> Iterator[Record]:
     """Return the same records, the first page fetched: what fails, fails now."""
     first = next(records, None)
     return iter(()) if first is None else itertools.chain((first,), records)

@@ -61,7 +61,7 @@ _BY_STATE = (("28", _NO_ROLE), ("3D000", _NO_DATABASE), ("42501", _NO_RIGHT))
 
 
 @contextmanager
-def told(address: Address, *, committing: bool = False) -> Iterator[None]:
+def translated(address: Address, *, committing: bool = False) -> Iterator[None]:
     """Turn what the driver raises within the block into our errors.
 
     Args:

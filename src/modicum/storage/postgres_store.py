@@ -20,18 +20,18 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Composed, Identifier, Placeholder
 
-from modicum.api.ports.storage import KeptAnswer, TableVersions
+from modicum.api.ports.storage import StoredAnswer, TableVersions
 from modicum.core.errors import ModicumError
 from modicum.ledger import Record
 from modicum.storage.fair_lock import FairLock
-from modicum.storage.idle_work import Chore, Meanwhile
-from modicum.storage.log_pages import Page, begun, paged, refuse_ended
+from modicum.storage.idle_work import Chore, IdleWork
+from modicum.storage.log_pages import Page, paged, prefetched, refuse_ended
 from modicum.storage.postgres_errors import (
     broken,
     is_outside,
     out_of_turn,
     skewed,
-    told,
+    translated,
 )
 from modicum.storage.postgres_tables import (
     SCHEMA_VERSION,
@@ -81,7 +81,7 @@ class PostgresStore:
         self._writer = _Line(self._address)
         self._read_lock = threading.Lock()
         self._reader = _Line(self._address)
-        self._meanwhile = Meanwhile()
+        self._meanwhile = IdleWork()
         self._last_known = 0  # The number of the last record when our last turn ended.
         self._is_shared = False
 
@@ -121,7 +121,7 @@ class PostgresStore:
 
             return self._ask(query, missing=Page((), 0))
 
-        return begun(paged(fetch, after, limit))
+        return prefetched(paged(fetch, after, limit))
 
     def record(self, seq: int) -> Record | None:
         """Return the record with a number, or None if there is none.
@@ -151,7 +151,7 @@ class PostgresStore:
         self, query: Callable[[Connection[Any]], T], *, missing: T | None = None
     ) -> T:
         """Return the answer of a query; another value if there are no tables."""
-        with self._read_lock, told(self._address):
+        with self._read_lock, translated(self._address):
             try:
                 return self._reader.retrying(query)
             except (errors.UndefinedTable, errors.InvalidSchemaName):
@@ -217,10 +217,10 @@ class PostgresStore:
         """
         with self._turn_of_thread():
             try:
-                with told(self._address):
+                with translated(self._address):
                     connection, begun = self._begun()
                     yield connection, begun
-                with told(self._address, committing=True):
+                with translated(self._address, committing=True):
                     self._commit(connection)
             except BaseException:
                 self._writer.roll_back()
@@ -374,7 +374,7 @@ class PostgresTurn:
         refuse_ended(ended=self.ended)
         self._statements.add_checkpoint(self._connection, data)
 
-    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+    def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
         """Return the answers that are kept for some keys, by key.
 
         Raises:
@@ -383,7 +383,7 @@ class PostgresTurn:
         refuse_ended(ended=self.ended)
         return self._answers.kept_for(self._connection, keys)
 
-    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+    def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
         """Keep answers, and forget some of those that were given before a time.
 
         Raises:

@@ -16,7 +16,7 @@ from typing import Any, LiteralString, NamedTuple
 from psycopg import Connection
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
-from modicum.api.ports.storage import KeptAnswer
+from modicum.api.ports.storage import StoredAnswer
 from modicum.core.errors import Code, Problem, VerificationError
 from modicum.ledger import Record
 from modicum.storage.log_pages import PAGE_BYTES, Page, refuse_gap
@@ -53,16 +53,16 @@ class AnswerStatements:
 
     def kept_for(
         self, connection: Connection[Any], keys: Collection[str]
-    ) -> dict[str, KeptAnswer]:
+    ) -> dict[str, StoredAnswer]:
         """Return the answers that are kept for some keys, by key."""
         with connection.cursor(binary=True) as cursor:
             rows = cursor.execute(self._kept, (list(keys),)).fetchall()
-        return {row[0]: KeptAnswer(*row) for row in rows}
+        return {row[0]: StoredAnswer(*row) for row in rows}
 
     def keep(
         self,
         connection: Connection[Any],
-        answers: Sequence[KeptAnswer],
+        answers: Sequence[StoredAnswer],
         forget_before: str,
     ) -> None:
         """Insert answers, and delete the oldest of those before a time.

@@ -14,7 +14,7 @@ from modicum.ledger import Record
 _AT_HAND = 10_000
 
 
-class StillStore:
+class ReadOnlyStore:
     """A store of records that are all there already.
 
     Args:
@@ -96,7 +96,7 @@ class StillStore:
         self.turn()
 
 
-def up_to(store: EventStore, last: int) -> StillStore:
+def up_to(store: EventStore, last: int) -> ReadOnlyStore:
     """Return a ledger as it was at an entry, whatever is appended meanwhile.
 
     Args:
@@ -109,4 +109,4 @@ def up_to(store: EventStore, last: int) -> StillStore:
             lambda record: record.seq <= last, store.read(after, limit)
         )
 
-    return StillStore(store.name, read)
+    return ReadOnlyStore(store.name, read)

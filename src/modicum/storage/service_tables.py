@@ -30,7 +30,7 @@ class Statement:
 
 
 @runtime_checkable
-class BesideStore(Protocol):
+class ServiceTables(Protocol):
     """A store that keeps something beside its log; every store of the shell does.
 
     Both methods raise what the methods of `EventStore` do.

@@ -31,13 +31,13 @@ from urllib.parse import quote
 
 from modicum.storage.idle_work import Chore
 from modicum.storage.sqlite_errors import linked, replaced
-from modicum.storage.sqlite_lock import Turnstile
+from modicum.storage.sqlite_lock import SqliteLock
 from modicum.storage.sqlite_tables import (
     SCHEMA_VERSION,
     bring_up_to_date,
     changes_of,
-    looks_of,
     refuse_other_tables,
+    schema_state,
     stored_version,
     version_of,
 )
@@ -46,7 +46,7 @@ T = TypeVar("T")
 Query = Callable[[sqlite3.Connection], T]
 
 
-class Asking(Protocol):
+class QueryRunner(Protocol):
     """Runs queries, one after the other, on one ledger."""
 
     def __call__(self, query: Query[T]) -> T:
@@ -57,7 +57,7 @@ class Asking(Protocol):
 class Access(Protocol):
     """A way to reach the file; lets SQLite's and the files' exceptions through."""
 
-    def asking(self) -> AbstractContextManager[Asking]:
+    def asking(self) -> AbstractContextManager[QueryRunner]:
         """Yield what runs queries without a turn."""
         ...
 
@@ -93,10 +93,10 @@ class OneShot:
     def __init__(self, path: Path, wait_seconds: float) -> None:
         self._path = path
         self._wait_seconds = wait_seconds
-        self._turns = Turnstile(path, wait_seconds)
+        self._turns = SqliteLock(path, wait_seconds)
 
     @contextmanager
-    def asking(self) -> Iterator[Asking]:
+    def asking(self) -> Iterator[QueryRunner]:
         """Yield what runs queries without a turn, and without writing a byte."""
         with ExitStack() as kept:
             connection: sqlite3.Connection | None = None
@@ -155,7 +155,7 @@ class OneShot:
                 yield connection
 
 
-class KeptOpen:
+class PersistentAccess:
     """Keeps the file open between turns; many threads may use it.
 
     The turn guards the connection that writes, a lock the one that reads: neither
@@ -169,13 +169,13 @@ class KeptOpen:
     def __init__(self, path: Path, wait_seconds: float) -> None:
         self._path = path
         self._wait_seconds = wait_seconds
-        self._turns = Turnstile(path, wait_seconds)
+        self._turns = SqliteLock(path, wait_seconds)
         self._writer: _Kept | None = None
         self._reader: _Kept | None = None
         self._reading = threading.Lock()
 
     @contextmanager
-    def asking(self) -> Iterator[Asking]:
+    def asking(self) -> Iterator[QueryRunner]:
         """Yield what runs queries beside the turns; no turn waits for them."""
         yield self._ask
 
@@ -266,10 +266,10 @@ class _Kept:
     since the last one to close moves the write-ahead log into the file.
     """
 
-    def __init__(self, path: Path, turns: Turnstile, wait_seconds: float) -> None:
+    def __init__(self, path: Path, turns: SqliteLock, wait_seconds: float) -> None:
         self._path = path
         self._message = ExitStack()
-        self._message.callback(turns.keep_live())
+        self._message.callback(turns.mark_live())
         try:
             self.connection = connect(path, wait_seconds)
             self._file = _file(path)
@@ -292,7 +292,7 @@ class _Kept:
             changes = changes_of(self.connection)
             if changes == self._changes:
                 return False
-            if looks_of(self.connection) == self._approved:
+            if schema_state(self.connection) == self._approved:
                 self._changes = changes
                 return False
             if stored_version(self.connection) == SCHEMA_VERSION:
@@ -302,7 +302,7 @@ class _Kept:
                 self._approved = None
         if self._approved is None:
             created = prepare(self.connection, self._path)
-        self._approved = looks_of(self.connection)
+        self._approved = schema_state(self.connection)
         self._changes = None  # What was made just now may be taken back.
         return created
 

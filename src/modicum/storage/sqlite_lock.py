@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from modicum.storage.idle_work import Meanwhile
+from modicum.storage.idle_work import IdleWork
 from modicum.system.file_locks import let_go, take
 
 _MAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -32,7 +32,7 @@ class TurnTimeoutError(Exception):
     """The turn could not be had in time."""
 
 
-class Turnstile:
+class SqliteLock:
     """The locks beside one ledger.
 
     Args:
@@ -44,7 +44,7 @@ class Turnstile:
     """
 
     def __init__(self, path: Path, wait_seconds: float) -> None:
-        self.meanwhile = Meanwhile()
+        self.meanwhile = IdleWork()
         self._turn = Path(f"{path}.lock")
         self._queue = Path(f"{path}.queue")
         self._live = Path(f"{path}.live")
@@ -109,7 +109,7 @@ class Turnstile:
             held.push(attempt.pop_all())
             return live
 
-    def keep_live(self) -> Callable[[], None]:
+    def mark_live(self) -> Callable[[], None]:
         """Tell others that this process keeps the ledger open.
 
         Returns:
@@ -156,13 +156,13 @@ def _opened(path: Path, *, make: bool) -> Iterator[int]:
 
 
 def _take(
-    descriptor: int, kind: int, deadline: float, meanwhile: Meanwhile | None = None
+    descriptor: int, kind: int, deadline: float, meanwhile: IdleWork | None = None
 ) -> None:
     """Take a lock in the order of arrival, or give up at the deadline."""
 
     def wait(taken: threading.Event) -> None:
         left = max(0.0, deadline - time.monotonic())
-        if not (meanwhile or Meanwhile()).wait(taken, left):
+        if not (meanwhile or IdleWork()).wait(taken, left):
             raise TurnTimeoutError
 
     take(descriptor, kind, wait)

@@ -15,15 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modicum.api.ports.storage import KeptAnswer, TableVersions
+from modicum.api.ports.storage import StoredAnswer, TableVersions
 from modicum.ledger import Record
 from modicum.storage import sqlite_tables as tables
 from modicum.storage.idle_work import Chore
-from modicum.storage.log_pages import Page, begun, paged, refuse_ended
+from modicum.storage.log_pages import Page, paged, prefetched, refuse_ended
 from modicum.storage.sqlite_connection import (
     Access,
-    KeptOpen,
     OneShot,
+    PersistentAccess,
     leftovers_of,
     sync_folder,
 )
@@ -56,7 +56,7 @@ class SqliteStore:
         # SQLite follows links; the log and the lock must lie beside the same file.
         self._path = Path(path).resolve()
         self._shown = str(path)
-        self._access: Access = (KeptOpen if keep_open else OneShot)(
+        self._access: Access = (PersistentAccess if keep_open else OneShot)(
             self._path, wait_seconds
         )
         self._troubles = SqliteTroubles(self._path, wait_seconds)
@@ -99,7 +99,7 @@ class SqliteStore:
             VerificationError: If the file is damaged or not a ledger.
             UnavailableError: If the lock cannot be had in time.
         """
-        return begun(self._stream(after, limit))
+        return prefetched(self._stream(after, limit))
 
     def record(self, seq: int) -> Record | None:
         """Return the record with a number, or None if there is none.
@@ -188,7 +188,7 @@ class SqliteStore:
         """Return what a query finds beside the log; see `BesideStore`."""
 
         def query(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
-            if not tables.has_beside(connection, str(self._path)):
+            if not tables.has_service_tables(connection, str(self._path)):
                 return []
             return connection.execute(*_spoken(statement)).fetchall()
 
@@ -302,7 +302,7 @@ class SqliteTurn:
         refuse_ended(ended=self.ended)
         tables.insert_checkpoint(self._connection, data)
 
-    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+    def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
         """Return the answers that are kept for some keys, by key.
 
         Raises:
@@ -313,7 +313,7 @@ class SqliteTurn:
 
         return sqlite_tables.kept_for(self._connection, keys)
 
-    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+    def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
         """Keep answers, and forget some of those that were given before a time.
 
         Raises:

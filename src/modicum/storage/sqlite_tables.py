@@ -12,7 +12,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Sequence
 
-from modicum.api.ports.storage import KeptAnswer
+from modicum.api.ports.storage import StoredAnswer
 from modicum.core.errors import Code, Problem, VerificationError
 from modicum.ledger import Record
 from modicum.storage.log_pages import PAGE_BYTES, Page, refuse_gap
@@ -137,7 +137,7 @@ def version_of(connection: sqlite3.Connection, name: str) -> int:
     return version
 
 
-def has_beside(connection: sqlite3.Connection, name: str) -> bool:
+def has_service_tables(connection: sqlite3.Connection, name: str) -> bool:
     """Return whether a ledger has the tables beside the log; older ones do not.
 
     Raises:
@@ -179,7 +179,7 @@ def refuse_other_tables(connection: sqlite3.Connection, name: str) -> None:
         raise _broken(name, "its tables are not made as modicum makes them")
 
 
-def looks_of(connection: sqlite3.Connection) -> tuple[object, ...]:
+def schema_state(connection: sqlite3.Connection) -> tuple[object, ...]:
     """Return all that `refuse_other_tables` looks at; equal looks, equal answer."""
     return (
         stored_version(connection),
@@ -320,18 +320,18 @@ def insert_checkpoint(connection: sqlite3.Connection, data: bytes) -> None:
 
 def kept_for(
     connection: sqlite3.Connection, keys: Collection[str]
-) -> dict[str, KeptAnswer]:
+) -> dict[str, StoredAnswer]:
     """Return the answers that are kept for some keys, by key."""
     rows = connection.execute(
         "SELECT key, digest, answer, at FROM answers"
         " WHERE key IN (SELECT value FROM json_each(?))",
         (json.dumps(list(keys)),),
     )
-    return {key: KeptAnswer(key, digest, data, at) for key, digest, data, at in rows}
+    return {key: StoredAnswer(key, digest, data, at) for key, digest, data, at in rows}
 
 
 def keep(
-    connection: sqlite3.Connection, answers: Sequence[KeptAnswer], forget_before: str
+    connection: sqlite3.Connection, answers: Sequence[StoredAnswer], forget_before: str
 ) -> None:
     """Insert answers, and delete the oldest of those before a time."""
     connection.execute(

@@ -41,7 +41,7 @@ SECONDS_MAX: Final = 15.0
 _TOKEN_BYTES_MAX: Final = 2**14
 
 
-class Asking:
+class TransitClient:
     """Asks one key service; several threads may.
 
     Args:
@@ -244,7 +244,9 @@ def transit_keys(transit: Transit) -> TransitKeys:
                 )
             )
     address = address_of(transit.address)
-    asking = Asking(address, transit.token_file, transit.namespace, transit.ca_file)
+    asking = TransitClient(
+        address, transit.token_file, transit.namespace, transit.ca_file
+    )
     return TransitKeys(transit, asking)
 
 
@@ -256,7 +258,7 @@ class TransitKeys:
         asking: What asks the service.
     """
 
-    def __init__(self, transit: Transit, asking: Asking) -> None:
+    def __init__(self, transit: Transit, asking: TransitClient) -> None:
         self._transit, self._asking = transit, asking
 
     def __repr__(self) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.decision import Decision
 from modicum.api.local.ledger_view import LedgerView
 from modicum.core.document import Node
 from modicum.ledger import Standing
 from modicum.policy import CompiledPolicy
-from modicum.writer.idempotency import Once
+from modicum.writer.idempotency import IdempotencyKey
 
 T = TypeVar("T")
 
@@ -21,7 +21,11 @@ class Serving(Protocol):
     """What governing needs of a decider; see there."""
 
     def turn(
-        self, work: Callable[[Entry], T], *, actor: str = "", once: Once | None = None
+        self,
+        work: Callable[[Entry], T],
+        *,
+        actor: str = "",
+        once: IdempotencyKey | None = None,
     ) -> T:
         """Return what some work in a turn returns."""
         ...
@@ -61,7 +65,7 @@ class Governed:
     decider: Serving
     view: LedgerView
     actor: str
-    once: Once | None = None
+    once: IdempotencyKey | None = None
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
         """Return what some work in a turn returns; its events are durable.
@@ -72,7 +76,7 @@ class Governed:
         """
         return self.decider.turn(work, actor=self.actor, once=self.once)
 
-    def look(self, *, deciding: bool = False) -> tuple[Book, Reader, str]:
+    def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book, its reader, and the time.
 
         Args:

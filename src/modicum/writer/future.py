@@ -1,6 +1,6 @@
 """Answers to come: the writer gives them, the client only waits for them.
 
-A `Reply` is for a client who waits where it asked, and costs little; a `Promise` is a
+A `Reply` is for a client who waits where it asked, and costs little; a `Deferred` is a
 future, for a client who goes on meanwhile.
 """
 
@@ -88,7 +88,7 @@ class Reply(Generic[T]):
             del self  # The mistake knows this frame: else neither would be let go of.
 
 
-class Promise(Future[T]):
+class Deferred(Future[T]):
     """A future that only the writer completes.
 
     A client may read it, wait for it and, until it is begun, cancel it. Whatever a

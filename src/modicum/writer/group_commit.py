@@ -29,9 +29,9 @@ from modicum.core.errors import (
     VerificationError,
 )
 from modicum.policy import CompiledPolicy
-from modicum.writer.future import Promise
+from modicum.writer.future import Deferred
 from modicum.writer.idempotency import Answered, Work
-from modicum.writer.queue import Waiting, WaitingLine, closed, gave_up, made, unknown
+from modicum.writer.queue import Queue, QueuedRequest, closed, gave_up, made, unknown
 
 #: After a failure the next turn is tried after so long, and longer each time.
 PAUSE_SECONDS = 0.05
@@ -63,7 +63,7 @@ class Writer:
     def __init__(
         self,
         ledger: LiveLedger,
-        line: WaitingLine,
+        line: Queue,
         policy: CompiledPolicy | None,
         batch_max: int,
     ) -> None:
@@ -78,7 +78,7 @@ class Writer:
         """Serve until the line is closed and nobody waits."""
         why = "its writer failed"
         try:
-            self._ledger.follow_while_waiting()
+            self._ledger.follow_in_idle_time()
             while batch := self._next():
                 self._serve(batch)
             self._save_snapshot(SNAPSHOT_AT_CLOSE)
@@ -86,7 +86,7 @@ class Writer:
         finally:
             refuse(self._line.close(why, drain=False), why)
 
-    def _next(self) -> list[Waiting]:
+    def _next(self) -> list[QueuedRequest]:
         """Return who is served next; nobody if the line is closed."""
         if self._ledger.unsaved < SNAPSHOT_WHEN_IDLE:
             return self._line.take(self._batch_max)
@@ -96,7 +96,7 @@ class Writer:
         self._save_snapshot(SNAPSHOT_WHEN_IDLE)
         return self._line.take(self._batch_max)
 
-    def _serve(self, batch: list[Waiting]) -> None:
+    def _serve(self, batch: list[QueuedRequest]) -> None:
         batch = _begun(batch)
         try:
             _read(batch)
@@ -106,7 +106,7 @@ class Writer:
             raise
         self._save_snapshot(SNAPSHOT_AT_LAST)
 
-    def _do(self, batch: list[Waiting], size_max: int) -> None:
+    def _do(self, batch: list[QueuedRequest], size_max: int) -> None:
         """Do what is asked for, and answer.
 
         Args:
@@ -128,7 +128,7 @@ class Writer:
             self._failures = 0
             batch = self._tell(batch, answers, is_last=not tries)
 
-    def _turn(self, batch: list[Waiting], size_max: int) -> list[Any]:
+    def _turn(self, batch: list[QueuedRequest], size_max: int) -> list[Any]:
         """Return the answer to each, made in one turn; they are durable."""
 
         def work(entry: Entry) -> list[Any]:
@@ -139,7 +139,7 @@ class Writer:
         return answers
 
     def _works(
-        self, entry: Entry, batch: list[Waiting], size_max: int
+        self, entry: Entry, batch: list[QueuedRequest], size_max: int
     ) -> Iterator[Work]:
         """Yield what each in a batch asks for, and who comes while they are served.
 
@@ -156,7 +156,7 @@ class Writer:
                 _read(more)
                 answered.look_up((one.once, one.actor) for one in more)
 
-    def _isolate(self, batch: Sequence[Waiting], error: Exception) -> None:
+    def _isolate(self, batch: Sequence[QueuedRequest], error: Exception) -> None:
         """Do each by itself after a mistake that anybody may have caused."""
         if len(batch) == 1:
             self._fail(batch, error)
@@ -165,10 +165,10 @@ class Writer:
             self._do([one], 1)
 
     def _tell(
-        self, batch: Sequence[Waiting], answers: Sequence[Any], *, is_last: bool
-    ) -> list[Waiting]:
+        self, batch: Sequence[QueuedRequest], answers: Sequence[Any], *, is_last: bool
+    ) -> list[QueuedRequest]:
         """Tell each its answer; return those to be decided by a new policy."""
-        again: list[Waiting] = []
+        again: list[QueuedRequest] = []
         for one, answer in zip(batch, answers, strict=True):
             if isinstance(answer, StaleError) and not is_last and self._renew(one):
                 again.append(one)
@@ -178,7 +178,7 @@ class Writer:
                 one.answer.keep(answer)
         return again
 
-    def _renew(self, one: Waiting) -> bool:
+    def _renew(self, one: QueuedRequest) -> bool:
         """Make somebody's work anew under the active policy, if that is what they mean.
 
         Returns:
@@ -191,7 +191,7 @@ class Writer:
         return True
 
     @staticmethod
-    def _fail(batch: Sequence[Waiting], error: Exception) -> None:
+    def _fail(batch: Sequence[QueuedRequest], error: Exception) -> None:
         for one in batch:
             own = error
             if isinstance(error, UnavailableError):
@@ -211,18 +211,18 @@ class Writer:
                 self._ledger.save_snapshot()
 
 
-def _begun(ones: Iterable[Waiting]) -> list[Waiting]:
+def _begun(ones: Iterable[QueuedRequest]) -> list[QueuedRequest]:
     """Return those who did not give up; from now on they cannot."""
     return [one for one in ones if one.answer.begin()]
 
 
-def _read(ones: Iterable[Waiting]) -> None:
+def _read(ones: Iterable[QueuedRequest]) -> None:
     """Read what some ask for, where that was left to the writer."""
     for one in ones:
         one.read()
 
 
-def refuse(ones: Sequence[Waiting], why: str) -> None:
+def refuse(ones: Sequence[QueuedRequest], why: str) -> None:
     """Tell those who wait that nothing will be done."""
     for one in ones:
         if one.answer.begin():
@@ -232,7 +232,7 @@ def refuse(ones: Sequence[Waiting], why: str) -> None:
 T = TypeVar("T")
 
 
-class Desk:
+class GroupCommit:
     """A line, and a thread that serves it; any thread may stand in line.
 
     Args:
@@ -250,7 +250,7 @@ class Desk:
         queue_max: int,
     ) -> None:
         self._process = os.getpid()
-        self._line = WaitingLine(queue_max)
+        self._line = Queue(queue_max)
         self._writer = Writer(ledger, self._line, policy, batch_max)
         self._thread = threading.Thread(
             target=self._writer.run, name="modicum-writer", daemon=True
@@ -287,17 +287,17 @@ class Desk:
                 )
             )
 
-    def join(self, waiting: Waiting) -> Future[Any]:
+    def join(self, waiting: QueuedRequest) -> Future[Any]:
         """Stand in line, and return the promise of an answer.
 
         Raises:
             UnavailableError: If the line is too long, or closed.
         """
-        waiting.answer = promise = Promise[Any]()
+        waiting.answer = promise = Deferred[Any]()
         self._line.join([waiting])
         return promise
 
-    def ask(self, waiting: Waiting, timeout: float | None = None) -> Any:
+    def ask(self, waiting: QueuedRequest, timeout: float | None = None) -> Any:
         """Stand in line, and return the answer, or raise the mistake.
 
         Args:
@@ -314,8 +314,8 @@ class Desk:
         self._line.join([waiting])
         return outcome(waiting, timeout)
 
-    def ask_together(
-        self, asked: Sequence[T], waiting: Callable[[T], Waiting]
+    def submit_together(
+        self, asked: Sequence[T], waiting: Callable[[T], QueuedRequest]
     ) -> list[Any]:
         """Stand in line together, and return each answer or mistake.
 
@@ -328,13 +328,13 @@ class Desk:
             UsageError: If it is the writer that would wait for itself.
         """
         self._clients_only()
-        ready: list[Waiting | ModicumError] = []
+        ready: list[QueuedRequest | ModicumError] = []
         for one in asked:
             try:
                 ready.append(waiting(one))
             except InputError as mistake:
                 ready.append(mistake)
-        self._line.join([one for one in ready if isinstance(one, Waiting)])
+        self._line.join([one for one in ready if isinstance(one, QueuedRequest)])
         return [one if isinstance(one, ModicumError) else _answer(one) for one in ready]
 
     def close(self, *, drain: bool) -> None:
@@ -364,7 +364,7 @@ class Desk:
             )
 
 
-def outcome(waiting: Waiting, timeout: float | None = None) -> Any:
+def outcome(waiting: QueuedRequest, timeout: float | None = None) -> Any:
     """Return the answer to somebody in a line, or raise the mistake.
 
     Args:
@@ -384,7 +384,7 @@ def outcome(waiting: Waiting, timeout: float | None = None) -> Any:
         raise unknown() from None
 
 
-def _answer(waiting: Waiting) -> Any:
+def _answer(waiting: QueuedRequest) -> Any:
     """Wait for an answer; a mistake is an answer, too."""
     try:
         return waiting.answer.result()

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from modicum.api.local.balances import Entry
-from modicum.api.ports.storage import KeptAnswer
+from modicum.api.ports.storage import StoredAnswer
 from modicum.core.errors import Code, InputError, Problem
 
 #: What somebody asks for, to be done in a turn; it may return a mistake.
@@ -26,7 +26,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class IdempotencyKey:
     """What makes a request one that is done once.
 
     Attributes:
@@ -73,9 +73,9 @@ class Answered:
 
     def __init__(self, entry: Entry) -> None:
         self._entry = entry
-        self._known: dict[str, KeptAnswer] = {}
+        self._known: dict[str, StoredAnswer] = {}
 
-    def look_up(self, asked: Iterable[tuple[Once | None, str]]) -> None:
+    def look_up(self, asked: Iterable[tuple[IdempotencyKey | None, str]]) -> None:
         """Look up answers that were kept before, all at once.
 
         Args:
@@ -86,7 +86,7 @@ class Answered:
         if keys:
             self._known |= self._entry.answered(keys)
 
-    def once(self, work: Work, once: Once | None, actor: str) -> Work:
+    def once(self, work: Work, once: IdempotencyKey | None, actor: str) -> Work:
         """Return work that is done unless it was done before.
 
         Args:
@@ -97,7 +97,7 @@ class Answered:
         """
         return work if once is None else partial(self._do, work, once, actor)
 
-    def _do(self, work: Work, once: Once, actor: str, entry: Entry) -> Any:
+    def _do(self, work: Work, once: IdempotencyKey, actor: str, entry: Entry) -> Any:
         """Return what some work returns, its mistake, or what it answered before.
 
         Raises:
@@ -113,13 +113,13 @@ class Answered:
         before = entry.added
         answer = work(entry)
         if entry.added > before and not isinstance(answer, Exception):
-            kept = KeptAnswer(key, once.digest, once.render(answer), entry.now)
+            kept = StoredAnswer(key, once.digest, once.render(answer), entry.now)
             entry.keep(kept)
             self._known[key] = kept
         return answer
 
 
-def _key(once: Once, actor: str) -> str:
+def _key(once: IdempotencyKey, actor: str) -> str:
     """Return what tells a request from all others; the key has no space."""
     return f"{actor} {once.key}"
 

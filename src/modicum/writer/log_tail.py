@@ -14,10 +14,10 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 
 from modicum.api.local.live_ledger import lost_entries
-from modicum.api.ports.storage import EventStore, KeptAnswer, Patient, Store, Turn
+from modicum.api.ports.storage import EventStore, Patient, Store, StoredAnswer, Turn
 from modicum.core.errors import VerificationError
 from modicum.ledger import Record
-from modicum.storage.read_only import StillStore
+from modicum.storage.read_only import ReadOnlyStore
 
 #: At least so many of the latest records are kept in memory.
 RECORDS_KEPT = 5_000
@@ -32,7 +32,7 @@ class _Watching:
 
     __slots__ = ("_feed",)
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: LogTail) -> None:
         self._feed = feed
 
     def __enter__(self) -> None:
@@ -43,7 +43,7 @@ class _Watching:
             self._feed.is_broken = True
 
 
-class Feed:
+class LogTail:
     """The latest records of one log; any thread may use it.
 
     Args:
@@ -103,11 +103,11 @@ class Feed:
                     return one.seq
         return None
 
-    def note_look(self) -> None:
+    def note_refresh(self) -> None:
         """Note that all records were taken in that the log holds now."""
         self._looked_at = self._clock()
 
-    def forget_look(self) -> None:
+    def force_refresh(self) -> None:
         """Let whoever follows look at the log next, however fresh this is."""
         self._looked_at = float("-inf")
 
@@ -168,7 +168,7 @@ class FeedingStore:
         feed: Takes it in.
     """
 
-    def __init__(self, store: EventStore, feed: Feed) -> None:
+    def __init__(self, store: EventStore, feed: LogTail) -> None:
         self._store = store
         self._feed = feed
 
@@ -196,7 +196,7 @@ class FeedingStore:
             noting = _NotingTurn(self._store, turn, self._feed)
             yield noting
         self._feed.add(noting.added)
-        self._feed.note_look()
+        self._feed.note_refresh()
 
     def while_waiting(self, chore: Callable[[], bool]) -> None:
         """Let this thread do something while it waits for a turn, if the store can."""
@@ -211,7 +211,7 @@ class FeedingStore:
 class _NotingTurn:
     """A turn that feeds what others stored, and keeps what it appends itself."""
 
-    def __init__(self, store: EventStore, turn: Turn, feed: Feed) -> None:
+    def __init__(self, store: EventStore, turn: Turn, feed: LogTail) -> None:
         self._store = store
         self._turn = turn
         self._feed = feed
@@ -227,10 +227,10 @@ class _NotingTurn:
         self._turn.append(records)
         self.added += records
 
-    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+    def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
         return self._turn.answered(keys)
 
-    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+    def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
         self._turn.keep(answers, forget_before=forget_before)
 
 
@@ -244,7 +244,7 @@ class FollowingStore:
     """
 
     def __init__(
-        self, store: EventStore, feed: Feed, fresh_seconds: float = FRESH_SECONDS
+        self, store: EventStore, feed: LogTail, fresh_seconds: float = FRESH_SECONDS
     ) -> None:
         self._store = store
         self._feed = feed
@@ -278,9 +278,9 @@ class FollowingStore:
         """Return the record with a number, or None if there is none."""
         return next(iter(self.read(seq - 1, 1)), None)
 
-    def look_afresh(self) -> None:
+    def refresh_now(self) -> None:
         """Look at the log next, for what others added a moment ago."""
-        self._feed.forget_look()
+        self._feed.force_refresh()
 
     def turn(self) -> AbstractContextManager[Turn]:
         """Wait for the store's turn; what it brings is not fed."""
@@ -304,10 +304,10 @@ class FollowingStore:
 
     def _noted(self, records: Iterable[Record]) -> Iterator[Record]:
         yield from records
-        self._feed.note_look()
+        self._feed.note_refresh()
 
 
-def _exists(store: EventStore, feed: Feed) -> bool:
+def _exists(store: EventStore, feed: LogTail) -> bool:
     """Return whether there is a ledger; refuse one that is gone."""
     with feed.watching:
         is_there = store.exists()
@@ -319,7 +319,7 @@ def _exists(store: EventStore, feed: Feed) -> bool:
 def _fed(
     store: EventStore,
     read: Callable[[int, int | None], Iterable[Record]],
-    feed: Feed,
+    feed: LogTail,
     after: int,
     limit: int | None = None,
 ) -> Iterator[Record]:
@@ -354,7 +354,7 @@ def _other(seq: int) -> str:
     return f"entry {seq} is not the one that was read before"
 
 
-class ReadLog(StillStore):
+class ReadLog(ReadOnlyStore):
     """A log, with the checkpoints beside it; what is appended later is there, too.
 
     Args:

@@ -13,20 +13,20 @@ from typing import TypedDict, Unpack
 
 from modicum.api.local import Clock
 from modicum.api.local.evaluation import Description
-from modicum.api.local.submit import BringingIn, prepared, prepared_past
+from modicum.api.local.submit import Submitter, prepared, prepared_past
 from modicum.core.document import from_python
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.ops.wiring import printable_actor
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import ReservationBound
 from modicum.release import ReleaseDraft
-from modicum.writer.group_commit import Desk
+from modicum.writer.group_commit import GroupCommit
 from modicum.writer.idempotency import Work
-from modicum.writer.price_cache import Familiar, Plain
-from modicum.writer.queue import Waiting, not_read
+from modicum.writer.price_cache import Plain, PriceCache
+from modicum.writer.queue import QueuedRequest, not_read
 
 
-class How(TypedDict):
+class SubmitOptions(TypedDict):
     """How a release is submitted; see `Decider.submit`."""
 
     post: bool
@@ -34,7 +34,7 @@ class How(TypedDict):
     bound: ReservationBound | None
 
 
-class Clerk:
+class Preparation:
     """Takes down what clients ask for; any thread may ask.
 
     Args:
@@ -47,7 +47,7 @@ class Clerk:
 
     def __init__(
         self,
-        desk: Desk,
+        desk: GroupCommit,
         ledger: str,
         clock: Clock,
         policy: CompiledPolicy | None,
@@ -55,10 +55,10 @@ class Clerk:
     ) -> None:
         self._desk = desk
         self._ledger = ledger
-        self._bringing_in = BringingIn(ledger, clock)
+        self._bringing_in = Submitter(ledger, clock)
         self._means_active = policy is None
         self._actor = actor
-        self._familiar = Familiar()
+        self._familiar = PriceCache()
 
     def signed(self, actor: str) -> str:
         """Return the name that is written into events."""
@@ -82,7 +82,9 @@ class Clerk:
             )
         return compiled
 
-    def asked(self, release: Description, actor: str, **how: Unpack[How]) -> Waiting:
+    def asked(
+        self, release: Description, actor: str, **how: Unpack[SubmitOptions]
+    ) -> QueuedRequest:
         """Return who waits for a decision, and for nothing else meanwhile.
 
         The release is left to the writer to read if its like was read before. Should
@@ -105,11 +107,11 @@ class Clerk:
 
         again = work if self._means_active else None
         unread = partial(work, compiled)
-        return Waiting(not_read, self.signed(actor), again, unread)
+        return QueuedRequest(not_read, self.signed(actor), again, unread)
 
     def submission(
-        self, release: Description, actor: str, **how: Unpack[How]
-    ) -> Waiting:
+        self, release: Description, actor: str, **how: Unpack[SubmitOptions]
+    ) -> QueuedRequest:
         """Return who waits for a decision on a release.
 
         Raises:
@@ -122,7 +124,7 @@ class Clerk:
 
         return self._waiting(work, actor)
 
-    def past(self, release: Description, actor: str) -> Waiting:
+    def past(self, release: Description, actor: str) -> QueuedRequest:
         """Return who waits for a past release to be counted.
 
         Raises:
@@ -153,7 +155,9 @@ class Clerk:
                 return release.to_node()
             return from_python(release)
 
-    def _waiting(self, work: Callable[[CompiledPolicy], Work], actor: str) -> Waiting:
+    def _waiting(
+        self, work: Callable[[CompiledPolicy], Work], actor: str
+    ) -> QueuedRequest:
         """Return who waits for work that depends on the policy."""
         again = work if self._means_active else None
-        return Waiting(work(self.compiled()), self.signed(actor), again)
+        return QueuedRequest(work(self.compiled()), self.signed(actor), again)

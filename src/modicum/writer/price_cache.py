@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from modicum.api.local.evaluation import Description
 from modicum.policy import CompiledPolicy
 from modicum.release import ReleaseDraft
-from modicum.release.memo import Memory
+from modicum.release.memo import Memo
 
 #: So many lists of mechanisms are known at most: fewer than there are prices kept.
 KNOWN_MAX = 512
@@ -70,7 +70,7 @@ class Plain(NamedTuple):
         return found
 
 
-class Familiar:
+class PriceCache:
     """What was read and priced before, under one policy; any thread may ask.
 
     It is a guess of how long it takes to do that again, and of nothing else. A part of
@@ -78,8 +78,8 @@ class Familiar:
     """
 
     def __init__(self) -> None:
-        self._known: Memory[tuple[str, int], bool] = Memory(KNOWN_MAX)
-        self._parts: Memory[tuple[str, int], bool] = Memory(PARTS_MAX)
+        self._known: Memo[tuple[str, int], bool] = Memo(KNOWN_MAX)
+        self._parts: Memo[tuple[str, int], bool] = Memo(PARTS_MAX)
 
     def knows(self, one: Plain, compiled: CompiledPolicy) -> bool:
         """Return whether the mechanisms and the part of a release were read before.

@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 from modicum.api.local.balances import Entry
 from modicum.core.errors import Code, InvariantError, Problem, UnavailableError
 from modicum.policy import CompiledPolicy
-from modicum.writer.future import Promise, Reply
-from modicum.writer.idempotency import Once, Work
+from modicum.writer.future import Deferred, Reply
+from modicum.writer.idempotency import IdempotencyKey, Work
 
 
 @dataclass(slots=True)
-class Waiting:
+class QueuedRequest:
     """Somebody who waits for an answer.
 
     Attributes:
@@ -34,8 +34,8 @@ class Waiting:
     actor: str
     again: Callable[[CompiledPolicy], Work] | None = None
     unread: Callable[[], Work] | None = None
-    once: Once | None = None
-    answer: Reply[Any] | Promise[Any] = field(default_factory=Reply)
+    once: IdempotencyKey | None = None
+    answer: Reply[Any] | Deferred[Any] = field(default_factory=Reply)
 
     def read(self) -> None:
         """Read what is asked for, if the client left that to the writer.
@@ -72,7 +72,7 @@ def _return(mistake: Exception, _: Entry) -> Exception:
     return mistake
 
 
-class WaitingLine:
+class Queue:
     """The line; any thread may join it, one thread takes from it.
 
     Whoever takes waits for a bell, which is a lock: it is held, but for the moment
@@ -84,7 +84,7 @@ class WaitingLine:
 
     def __init__(self, length_max: int) -> None:
         self._length_max = length_max
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[QueuedRequest] = deque()
         self._guard = threading.Lock()
         self._bell = threading.Lock()
         self._bell.acquire()
@@ -100,7 +100,7 @@ class WaitingLine:
         """Whether nobody can join any more."""
         return bool(self._closed)
 
-    def join(self, ones: Sequence[Waiting]) -> None:
+    def join(self, ones: Sequence[QueuedRequest]) -> None:
         """Stand at the end of the line, all together or not at all.
 
         Args:
@@ -118,7 +118,7 @@ class WaitingLine:
             if self._is_listening and self._waiting:
                 self._ring()
 
-    def take(self, count_max: int, seconds: float | None = None) -> list[Waiting]:
+    def take(self, count_max: int, seconds: float | None = None) -> list[QueuedRequest]:
         """Return the first of the line as soon as there is one; none if it is closed.
 
         Args:
@@ -141,7 +141,7 @@ class WaitingLine:
         """Wait, but no longer than until the line is closed."""
         self._closing.wait(seconds)
 
-    def close(self, why: str, *, drain: bool) -> list[Waiting]:
+    def close(self, why: str, *, drain: bool) -> list[QueuedRequest]:
         """Let nobody join any more.
 
         Args:
@@ -161,7 +161,7 @@ class WaitingLine:
         self._closing.set()
         return refused
 
-    def _first(self, count_max: int) -> list[Waiting]:
+    def _first(self, count_max: int) -> list[QueuedRequest]:
         count = min(count_max, len(self._waiting))
         return [self._waiting.popleft() for _ in range(count)]
 

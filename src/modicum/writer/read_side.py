@@ -29,7 +29,7 @@ _NOT_THERE = frozenset(
 )
 
 
-class Checker:
+class ReadSide:
     """Answers what may be asked of a ledger; any thread may ask.
 
     It follows the log with a book of its own, when somebody asks.
@@ -91,7 +91,7 @@ class Checker:
                 if mistake.code not in _NOT_THERE:
                     raise
             # It may have come in by another process a moment ago.
-            self._store.look_afresh()
+            self._store.refresh_now()
             return looking(view)
 
     def must_exist(self) -> None:

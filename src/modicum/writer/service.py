@@ -19,7 +19,7 @@ from typing import TypeVar, cast
 
 from modicum.api.local import Clock, Decision
 from modicum.api.local.balances import Entry
-from modicum.api.local.escrow.actions import EscrowOffice
+from modicum.api.local.escrow.actions import EscrowActions
 from modicum.api.local.escrow.execution import Tools
 from modicum.api.local.evaluation import Description
 from modicum.api.local.governance.actions import Governance
@@ -34,14 +34,14 @@ from modicum.ledger.log.events import ReleasePosted, ReleaseStarted, ReleaseVoid
 from modicum.ops.wiring import printable_actor
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import ReservationBound
-from modicum.storage.read_only import StillStore
+from modicum.storage.read_only import ReadOnlyStore
 from modicum.writer.actions import Governed
-from modicum.writer.group_commit import Desk
-from modicum.writer.idempotency import Once
-from modicum.writer.log_tail import Feed, FeedingStore, FollowingStore, ReadLog
-from modicum.writer.preparation import Clerk, How
-from modicum.writer.queue import Waiting
-from modicum.writer.read_side import Checker
+from modicum.writer.group_commit import GroupCommit
+from modicum.writer.idempotency import IdempotencyKey
+from modicum.writer.log_tail import FeedingStore, FollowingStore, LogTail, ReadLog
+from modicum.writer.preparation import Preparation, SubmitOptions
+from modicum.writer.queue import QueuedRequest
+from modicum.writer.read_side import ReadSide
 
 T = TypeVar("T")
 
@@ -97,17 +97,17 @@ class Decider:
         from_beginning: bool = False,
     ) -> None:
         limits = limits or Limits()
-        self._feed = feed = Feed()
+        self._feed = feed = LogTail()
         self._store = store
         self._clock = clock
         actor = printable_actor(actor)
         self._batch_max = min(limits.batch, limits.queue)
         following = FollowingStore(store, feed)
-        self._checker = Checker(following, clock, store)
+        self._checker = ReadSide(following, clock, store)
         # What takes long to look at holds up no check: it has a book of its own.
-        self._onlooker = Checker(following, clock, store)
+        self._onlooker = ReadSide(following, clock, store)
         # Nor does what takes longest hold up who only looks something up.
-        self._scholar = Checker(following, clock, store)
+        self._scholar = ReadSide(following, clock, store)
         ledger = LiveLedger(
             FeedingStore(store, feed),
             clock,
@@ -117,8 +117,8 @@ class Decider:
             snapshot_every=sys.maxsize,  # The writer says when.
         )
         ledger.read(deciding=True)
-        self._desk = Desk(ledger, policy, limits.batch, limits.queue)
-        self._clerk = Clerk(self._desk, store.name, clock, policy, actor)
+        self._desk = GroupCommit(ledger, policy, limits.batch, limits.queue)
+        self._clerk = Preparation(self._desk, store.name, clock, policy, actor)
 
     # --- deciding ---
 
@@ -151,7 +151,7 @@ class Decider:
         reserve_seconds: int = RESERVATION_SECONDS,
         actor: str = "",
         timeout: float | None = None,
-        once: Once | None = None,
+        once: IdempotencyKey | None = None,
     ) -> Decision:
         """Decide a release and, if it is allowed, reserve its loss.
 
@@ -177,7 +177,7 @@ class Decider:
                 time is over; the same release may be submitted again.
             Replayed: If it was done before under the key of `once`.
         """
-        how = How(post=post, reserve_seconds=reserve_seconds, bound=None)
+        how = SubmitOptions(post=post, reserve_seconds=reserve_seconds, bound=None)
         waiting = self._clerk.asked(release, actor, **how)
         waiting.once = once
         began = time.monotonic()
@@ -200,7 +200,7 @@ class Decider:
         post: bool = False,
         reserve_seconds: int = RESERVATION_SECONDS,
         actor: str = "",
-        once: Once | None = None,
+        once: IdempotencyKey | None = None,
         bound: ReservationBound | None = None,
     ) -> Future[Decision]:
         """Return a promise of what `submit` returns or raises.
@@ -251,7 +251,7 @@ class Decider:
                 were decided, it is the answer to the others instead.
         """
 
-        def waiting(one: Description) -> Waiting:
+        def waiting(one: Description) -> QueuedRequest:
             return self._clerk.submission(
                 one, actor, post=post, reserve_seconds=reserve_seconds, bound=None
             )
@@ -260,7 +260,7 @@ class Decider:
         for first in range(0, len(releases), self._batch_max):
             some = releases[first : first + self._batch_max]
             try:
-                answers += self._desk.ask_together(some, waiting)
+                answers += self._desk.submit_together(some, waiting)
             except ModicumError as mistake:
                 if not answers:
                     raise
@@ -273,7 +273,7 @@ class Decider:
         *,
         actor: str = "",
         timeout: float | None = None,
-        once: Once | None = None,
+        once: IdempotencyKey | None = None,
     ) -> Decision:
         """Count a release that happened before. See `Workspace.record_past`.
 
@@ -296,7 +296,7 @@ class Decider:
     # --- the life of a release ---
 
     def start(
-        self, release: str, *, actor: str = "", once: Once | None = None
+        self, release: str, *, actor: str = "", once: IdempotencyKey | None = None
     ) -> Standing:
         """Note that rows are about to be read. See `Workspace.start`.
 
@@ -313,7 +313,7 @@ class Decider:
         return self._step(ReleaseStarted(release), actor, once)
 
     def post(
-        self, release: str, *, actor: str = "", once: Once | None = None
+        self, release: str, *, actor: str = "", once: IdempotencyKey | None = None
     ) -> Standing:
         """Note that a started release is out. See `Workspace.post`.
 
@@ -330,7 +330,12 @@ class Decider:
         return self._step(ReleasePosted(release), actor, once)
 
     def void(
-        self, release: str, *, reason: str, actor: str = "", once: Once | None = None
+        self,
+        release: str,
+        *,
+        reason: str,
+        actor: str = "",
+        once: IdempotencyKey | None = None,
     ) -> Standing:
         """Give up a reservation that was not started. See `Workspace.void`.
 
@@ -396,7 +401,7 @@ class Decider:
             VerificationError: If it contradicts itself, or what was read before.
             UnavailableError: If it cannot be read now, or the clock jumped.
         """
-        self._feed.forget_look()
+        self._feed.force_refresh()
         self.glance(LedgerView.refuse_jump)
         if isinstance(self._store, Timed):
             self._store.refuse_skew()
@@ -437,7 +442,9 @@ class Decider:
         """How many requests wait for the writer."""
         return self._desk.waiting
 
-    def governance(self, actor: str = "", *, once: Once | None = None) -> Governance:
+    def governance(
+        self, actor: str = "", *, once: IdempotencyKey | None = None
+    ) -> Governance:
         """Return what somebody may do who governs the ledger; for one thread.
 
         Args:
@@ -447,7 +454,7 @@ class Decider:
         ledger = self._governed(actor, once)
         return Governance(ledger, ledger.actor)
 
-    def rounds(self, actor: str = "", *, once: Once | None = None) -> Rounds:
+    def rounds(self, actor: str = "", *, once: IdempotencyKey | None = None) -> Rounds:
         """Return what somebody may do who plans rounds; for one thread.
 
         Args:
@@ -462,9 +469,9 @@ class Decider:
         tools: Tools | None,
         actor: str = "",
         *,
-        once: Once | None = None,
+        once: IdempotencyKey | None = None,
         among: Collection[str] | None = None,
-    ) -> EscrowOffice:
+    ) -> EscrowActions:
         """Return what somebody may do in the escrow; for one thread.
 
         Args:
@@ -474,9 +481,9 @@ class Decider:
             among: The data sets that they know of; None for all.
         """
         ledger = self._governed(actor, once)
-        return EscrowOffice(ledger, tools, self._clock, ledger.actor, among=among)
+        return EscrowActions(ledger, tools, self._clock, ledger.actor, among=among)
 
-    def log(self) -> StillStore:
+    def log(self) -> ReadOnlyStore:
         """Return the log, to be read beside all others: nothing is written by it."""
         return ReadLog(self._store)
 
@@ -485,7 +492,7 @@ class Decider:
         work: Callable[[Entry], T],
         *,
         actor: str = "",
-        once: Once | None = None,
+        once: IdempotencyKey | None = None,
     ) -> T:
         """Return what some work in a turn returns; its events are durable.
 
@@ -501,7 +508,7 @@ class Decider:
         """
         self._desk.open_only()
         self._checker.must_exist()
-        waiting = Waiting(work, self._clerk.signed(actor), once=once)
+        waiting = QueuedRequest(work, self._clerk.signed(actor), once=once)
         return cast(T, self._desk.ask(waiting, None))
 
     # --- the end ---
@@ -534,7 +541,7 @@ class Decider:
         """Return the office of nobody, to look at what waits there."""
         return Governance(Governed(self, view, ""), "unknown")
 
-    def _governed(self, actor: str, once: Once | None) -> Governed:
+    def _governed(self, actor: str, once: IdempotencyKey | None) -> Governed:
         view = self._checker.view(None)
         return Governed(self, view, self._clerk.signed(actor), once)
 
@@ -542,6 +549,6 @@ class Decider:
         self,
         body: ReleaseStarted | ReleasePosted | ReleaseVoided,
         actor: str,
-        once: Once | None,
+        once: IdempotencyKey | None,
     ) -> Standing:
         return self.turn(partial(step, body), actor=actor, once=once)

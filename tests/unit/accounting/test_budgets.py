@@ -32,7 +32,7 @@ from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
 from modicum.ledger.decision.amounts import amounts, sums
 from modicum.ledger.decision.balances import Balances
-from modicum.ledger.decision.decide import over_history
+from modicum.ledger.decision.decide import verdict_over_history
 from modicum.ledger.decision.single_release import RuleLoss, by_itself
 from modicum.policy.budget_maps import apply_map, parse_map
 from modicum.policy.compiler import compile_text
@@ -147,7 +147,7 @@ def verdict(units: int, order: int) -> RuleLoss:
     coordinates = [0] * COORDINATES
     coordinates[order_index(Fraction(order))] = units
     alone = total_of([Loss(tuple(coordinates))])
-    return over_history(Balances(compiled), compiled.rules[0], alone)
+    return verdict_over_history(Balances(compiled), compiled.rules[0], alone)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from oracle.accounting import MP, real
 from samples import prices
 
 from modicum.accounting import COORDINATES, INFINITE, ORDERS, ApproxBudget, Loss, Total
-from modicum.accounting.filters.advanced_composition import WhitehouseFilter
+from modicum.accounting.filters.advanced_composition import AdvancedCompositionFilter
 from modicum.accounting.filters.budget import figure, filter_for, limit
 from modicum.accounting.filters.coordinates import (
     CoordinateFilter,
@@ -140,13 +140,13 @@ def test_the_advanced_filter_spends_what_the_vectors_say(case: dict[str, Any]) -
     losses = [prices.declared_pure(eps=Fraction(text)) for text in case["in"]["eps"]]
     slack = Fraction(case["in"]["delta_slack"])
     truth = MP.mpf(case["out_str"]) * 10**12
-    spent = WhitehouseFilter(ONE, slack, Fraction(0))
+    spent = AdvancedCompositionFilter(ONE, slack, Fraction(0))
     for loss in losses:
         spent = spent.after(loss)
     assert truth - MP.mpf("1e-6") <= spent.spent <= truth + 1 + MP.mpf("1e-6")
     at_limit = Fraction(spent.spent, 10**12)
     for eps, held in ((at_limit, True), (at_limit - Fraction(1, 10**12), False)):
-        limits = WhitehouseFilter(eps, slack, Fraction(0))
+        limits = AdvancedCompositionFilter(eps, slack, Fraction(0))
         for loss in losses[:-1]:
             assert limits.admits(loss)
             limits = limits.after(loss)
@@ -155,13 +155,13 @@ def test_the_advanced_filter_spends_what_the_vectors_say(case: dict[str, Any]) -
 
 def test_the_advanced_filter_has_a_second_limit_for_deltas() -> None:
     loss = prices.declared_pure(eps=Fraction(1, 100), delta=Fraction(1, 10**9))
-    limits = WhitehouseFilter(ONE, DELTA_1E7, Fraction(2, 10**9))
+    limits = AdvancedCompositionFilter(ONE, DELTA_1E7, Fraction(2, 10**9))
     assert limits.after(loss).admits(loss)
     assert not limits.after(loss).after(loss).admits(loss)
 
 
 def test_the_advanced_filter_never_forgets_a_loss_without_eps() -> None:
-    limits = WhitehouseFilter(Fraction(10**7), DELTA_1E7, Fraction(0))
+    limits = AdvancedCompositionFilter(Fraction(10**7), DELTA_1E7, Fraction(0))
     over = limits.after(prices.gaussian(rho=ONE))
     assert limits.spent == 0
     assert over.spent == INFINITE
@@ -228,10 +228,10 @@ def test_a_delta_beyond_the_limit_is_refused_by_each() -> None:
         lambda: gdp_filter(mu=Fraction(-1)),
         lambda: renyi_filter(order=Fraction(7), limit=ONE),
         lambda: renyi_filter(order=Fraction(8), limit=Fraction(-1)),
-        lambda: WhitehouseFilter(Fraction(0), DELTA_1E7, Fraction(0)),
-        lambda: WhitehouseFilter(ONE, Fraction(0), Fraction(0)),
-        lambda: WhitehouseFilter(ONE, ONE, Fraction(0)),
-        lambda: WhitehouseFilter(ONE, DELTA_1E7, Fraction(-1)),
+        lambda: AdvancedCompositionFilter(Fraction(0), DELTA_1E7, Fraction(0)),
+        lambda: AdvancedCompositionFilter(ONE, Fraction(0), Fraction(0)),
+        lambda: AdvancedCompositionFilter(ONE, ONE, Fraction(0)),
+        lambda: AdvancedCompositionFilter(ONE, DELTA_1E7, Fraction(-1)),
     ],
 )
 def test_what_is_not_a_limit_is_refused(make: Any) -> None:

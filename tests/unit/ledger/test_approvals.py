@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from samples.small import POLICY, compiled
 
 from modicum.ledger.decision.approvals import (
+    approval_states,
     approved_by,
-    hearings,
-    hearings_of_policy,
+    policy_approvals,
     roles_of,
 )
 from modicum.ledger.state.consent import Agreement
@@ -104,7 +104,7 @@ def test_approvals_are_counted_as_the_rules_say(
     pinned: dict[str, tuple[str, ...]],
 ) -> None:
     policy = policy_of(known, pinned)
-    (heard,) = hearings([approval], words, policy, requesters)
+    (heard,) = approval_states([approval], words, policy, requesters)
     worth = {one: counts(one, approval, words, known, pinned) for one in PEOPLE}
     may = {
         one
@@ -148,7 +148,7 @@ def test_an_agreement_to_a_policy_ends_with_the_policy_it_was_to_follow() -> Non
     for activated, agreed in ((5, True), (9, False)):
         held = ActivePolicy(policy.digest, policy.name, asks, activated)
         state = State(policies=[held], approvals={("policy", successor): (word,)})
-        (heard,) = hearings_of_policy(successor, policy, state, "bob")
+        (heard,) = policy_approvals(successor, policy, state, "bob")
         assert (heard.agreed == ("ada",)) == agreed
 
 
@@ -157,7 +157,7 @@ def test_a_requester_is_known_however_the_name_is_written(written: str) -> None:
     approval = Approval(Constant(value=True), 1, ("officer",), False, None)
     said = [Agreement("ada", True, ("officer",), 1)]
     policy = policy_of({"officer": ["ada", "bob"]}, {})
-    (heard,) = hearings([approval], said, policy, [written])
+    (heard,) = approval_states([approval], said, policy, [written])
     assert heard.agreed == ()
-    (other,) = hearings([approval], said, policy, ["cyd"])
+    (other,) = approval_states([approval], said, policy, ["cyd"])
     assert other.agreed == ("ada",)

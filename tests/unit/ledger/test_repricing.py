@@ -49,7 +49,7 @@ from modicum.ledger.proof import repricing
 from modicum.ledger.proof.repricing import (
     Repricing,
     UnderstatedError,
-    UnfamiliarError,
+    UnknownDescriptionError,
     Unpriced,
 )
 from modicum.release import price
@@ -504,7 +504,7 @@ def test_a_sample_that_was_told_smaller_or_elsewhere_is_found() -> None:
         with pytest.raises(UnderstatedError, match="has no price"):
             checked(sampling=malformed)
     for later in ({"unit": "user", "rate": "0.25", "by": "shuffling"},):
-        with pytest.raises(UnfamiliarError, match="its sampling by `by`"):
+        with pytest.raises(UnknownDescriptionError, match="its sampling by `by`"):
             checked(sampling=later)
 
 
@@ -530,7 +530,7 @@ def test_what_this_version_does_not_know_hides_no_loss(
         (one,) = strange.mechanisms
         low = replace(one, losses={"user": NOTHING})
         strange = replace(strange, mechanisms=(low,))
-    with pytest.raises(UnfamiliarError) as caught:
+    with pytest.raises(UnknownDescriptionError) as caught:
         audited_with(strange)
     (problem,) = caught.value.problems
     assert caught.value.seq == 2
@@ -549,7 +549,7 @@ def test_no_entry_that_brings_a_release_in_may_say_it(kind: type[Body]) -> None:
     body: Body = ReleaseReserved(strange, DIGEST, audited.LATER)
     if kind is ReleaseDenied:
         body = ReleaseDenied(strange, DIGEST, ("global @standard",))
-    with pytest.raises(UnfamiliarError, match="entry 2"):
+    with pytest.raises(UnknownDescriptionError, match="entry 2"):
         audit(sealed([activated(audited.ASKING), body]))
 
 

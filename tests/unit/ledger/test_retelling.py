@@ -8,7 +8,7 @@ import pytest
 from samples.life import recorded
 from samples.small import POLICY, compiled
 
-from modicum.ledger.replay.part_migration import Retelling
+from modicum.ledger.replay.part_migration import PartMigration
 from modicum.ledger.state.state import ActivePolicy
 from modicum.release import Part
 
@@ -29,9 +29,9 @@ def held(*texts: str) -> list[ActivePolicy]:
     ]
 
 
-def words(*texts: str, present: str | None = None) -> Retelling:
+def words(*texts: str, present: str | None = None) -> PartMigration:
     now = compiled(present or texts[-1]).policy.vocabulary.population
-    return Retelling(held(*texts), now)
+    return PartMigration(held(*texts), now)
 
 
 def in_region(*values: str) -> Part:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from numba import njit
 
-from modicum.planner.allocation.loops.jit import what_it_says
+from modicum.planner.allocation.loops.jit import code_digest
 
 INNER = """
 from modicum.planner.allocation.loops.jit import compiled
@@ -67,22 +67,22 @@ def loop(text: str, **around: Any) -> Any:
     [("number + 2", {}), ("number * 1", {}), ("number + 1 + M", {"M": 1})],
 )
 def test_what_a_loop_says(text: str, around: dict[str, Any]) -> None:
-    said = what_it_says(loop("number + 1"))
-    assert what_it_says(loop("number + 1")) == said
+    said = code_digest(loop("number + 1"))
+    assert code_digest(loop("number + 1")) == said
     other = loop(text, **around)
-    assert what_it_says(other) != said
-    calls = what_it_says(loop("f(number)", f=loop("number + 1")))
-    assert calls == what_it_says(loop("f(number)", f=loop("number + 1")))
-    assert calls != what_it_says(loop("f(number)", f=other))
+    assert code_digest(other) != said
+    calls = code_digest(loop("f(number)", f=loop("number + 1")))
+    assert calls == code_digest(loop("f(number)", f=loop("number + 1")))
+    assert calls != code_digest(loop("f(number)", f=other))
 
 
 def test_a_constant_is_a_part_of_what_a_loop_says() -> None:
     one, two = ModuleType("constants"), ModuleType("constants")
     one.M, two.M = 1, 2  # type: ignore[attr-defined]
     said = [
-        what_it_says(loop("number + M", M=1)),
-        what_it_says(loop("number + M", M=2)),
-        what_it_says(loop("number + constants.M", constants=one)),
-        what_it_says(loop("number + constants.M", constants=two)),
+        code_digest(loop("number + M", M=1)),
+        code_digest(loop("number + M", M=2)),
+        code_digest(loop("number + constants.M", constants=one)),
+        code_digest(loop("number + constants.M", constants=two)),
     ]
     assert len(set(said)) == 4

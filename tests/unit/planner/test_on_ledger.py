@@ -24,7 +24,7 @@ from modicum.planner.ledger_round import presolve
 from modicum.planner.ledger_round.cancellation import Means
 from modicum.planner.ledger_round.coordinates import open_engine
 from modicum.planner.ledger_round.denial_reasons import Obstacle, obstacles
-from modicum.planner.ledger_round.plan import ON_LEDGER, Planned, plan_round
+from modicum.planner.ledger_round.plan import ON_LEDGER, RoundPlan, plan_round
 from modicum.planner.ledger_round.presolve import Reason
 from modicum.planner.ledger_round.problem import RoundProblem, problem_of
 from modicum.policy import CompiledPolicy
@@ -91,7 +91,7 @@ def planned(
     weights: tuple[int, ...] = (),
     balances: Balances | None = None,
     solver: str = "fcfs",
-) -> Planned:
+) -> RoundPlan:
     return plan_round(
         balances or Balances(policy()),
         requests,
@@ -443,7 +443,7 @@ def test_a_plan_that_is_watched_is_the_same_and_can_be_ended_at_each_step(
     requests = [release(f"r{n}", mechanism(1 + n % 4, "CH", "DE")) for n in range(9)]
     weights = [3 + n % 5 for n in range(9)]
 
-    def plan(means: Means) -> Planned:
+    def plan(means: Means) -> RoundPlan:
         balances = Balances(policy())
         return plan_round(balances, requests, weights, ON_LEDGER[solver](), 0, means)
 

@@ -14,7 +14,12 @@ from modicum.core.errors import InputError, InvariantError
 from modicum.planner.allocation.greedy import GREEDY
 from modicum.planner.allocation.numpy_kernel import NumpyEngine
 from modicum.planner.allocation.problem import Integers, Problem
-from modicum.planner.rounds.line_accounts import Asks, Charged, asked_of, charged_by
+from modicum.planner.rounds.line_accounts import (
+    Charged,
+    LineDemands,
+    charged_by,
+    demands_of,
+)
 from modicum.planner.rounds.periods import ALWAYS, Slots, Tracked
 from modicum.planner.rounds.ring import Ranges
 from modicum.planner.rounds.rule_problem import (
@@ -67,13 +72,13 @@ class Line:
         )
         costs = [[rng.choice((0, 1, 2, 50)) for _ in range(2)] for _ in range(count)]
         return Batch(
-            asked_of(ranges, owner, account),
+            demands_of(ranges, owner, account),
             np.array(costs, np.int64).reshape(count, 2),
             np.ones(count, np.int64),
         )
 
 
-def elements(asks: Asks, request: int) -> set[int]:
+def elements(asks: LineDemands, request: int) -> set[int]:
     runs = range(int(asks.first[request]), int(asks.first[request + 1]))
     return {e for k in runs for e in range(int(asks.start[k]), int(asks.stop[k]))}
 
@@ -92,7 +97,7 @@ def test_a_part_of_the_ring_in_some_accounts(
     start: int, width: int, accounts: list[int], expected: list[tuple[int, int]]
 ) -> None:
     ranges = Ranges(10, np.array([start]), np.array([width]))
-    asks = asked_of(ranges, np.zeros(len(accounts), np.int64), np.array(accounts))
+    asks = demands_of(ranges, np.zeros(len(accounts), np.int64), np.array(accounts))
     assert list(zip(asks.start.tolist(), asks.stop.tolist(), strict=True)) == expected
     assert asks.first.tolist() == [0, len(expected)]
 
@@ -201,7 +206,7 @@ def _gone(line: Line, element: int, past: list[tuple[Batch, np.ndarray]]) -> lis
 
 @pytest.mark.spec("PLAN-3")
 def test_sums_that_would_wrap_are_refused() -> None:
-    asks = Asks(np.array([0, 1, 2]), np.array([0, 0]), np.array([1, 1]))
+    asks = LineDemands(np.array([0, 1, 2]), np.array([0, 0]), np.array([1, 1]))
     with pytest.raises(InvariantError, match="PLAN-3"):
         charged_by(asks, np.full((2, 1), 2**61), np.ones(2, np.bool_))
     history = RuledHistory()
@@ -223,7 +228,7 @@ def test_a_share_of_a_narrow_budget_counts_as_one_of_the_widest() -> None:
     # The first falls under both rules, the second under the wide one alone.
     costs = np.array([[2], [4]], np.int64)
     ranges = Ranges(1, np.zeros(2, np.int64), np.ones(2, np.int64))
-    asks = asked_of(ranges, np.array([0, 0, 1]), np.array([0, 1, 0]))
+    asks = demands_of(ranges, np.array([0, 0, 1]), np.array([0, 1, 0]))
     accounts = Accounts(1, np.ones((1, 1), np.bool_))
     batch = Batch(asks, costs, np.ones(2, np.int64))
     problem = ruled_problem(batch, both, accounts, RuledHistory())
@@ -243,7 +248,7 @@ def test_a_round_without_requests() -> None:
     line = Line("nobody")
     nobody = np.empty(0, np.int64)
     batch = Batch(
-        Asks(np.zeros(1, np.int64), nobody, nobody), nobody.reshape(0, 2), nobody
+        LineDemands(np.zeros(1, np.int64), nobody, nobody), nobody.reshape(0, 2), nobody
     )
     problem = ruled_problem(batch, line.clauses, line.accounts, RuledHistory())
     assert (problem.requests, problem.places, len(problem.left)) == (0, 0, 0)

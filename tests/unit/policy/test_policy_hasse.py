@@ -35,7 +35,7 @@ from modicum.policy.hasse.node_selection import centers, chosen_rules, related
 from modicum.policy.predicates import Facts, Predicate, Scope, holds
 from modicum.policy.pruning.logic import Logic
 from modicum.policy.rules import Stage
-from modicum.policy.vacuous_rules import AboutNothing
+from modicum.policy.vacuous_rules import VacuousRules
 
 # --- the oracle: a rule is the set of mechanisms it is about --------------------
 
@@ -357,7 +357,7 @@ ABOUT_NOTHING = {
 
 def test_rules_about_nothing_are_found() -> None:
     policy = compiled(EMPTY)
-    nothing = AboutNothing(policy.rules, Logic(policy.policy.vocabulary))
+    nothing = VacuousRules(policy.rules, Logic(policy.policy.vocabulary))
     found = {rule.id for n, rule in enumerate(policy.rules) if n in nothing}
     assert found == ABOUT_NOTHING
 
@@ -367,7 +367,7 @@ def test_a_rule_is_about_nothing_if_no_mechanism_falls_under_it() -> None:
     empty = 0
     for _ in range(examples(25)):
         policy = compiled_from(policy_text(rng))
-        nothing = AboutNothing(policy.rules, Logic(policy.policy.vocabulary))
+        nothing = VacuousRules(policy.rules, Logic(policy.policy.vocabulary))
         known: dict[Predicate, int] = {}
         for number, rule in enumerate(policy.rules):
             about = matched(rule.predicate, known)

@@ -20,7 +20,7 @@ from modicum.query.explanation import Expected, errors_of
 from modicum.query.intervals import width
 from modicum.query.key_selection import Selection
 from modicum.query.parser import parse_query
-from modicum.query.request import Asked, Noise
+from modicum.query.request import Noise, QueryRequest
 from modicum.query.results import Answers, Estimate, answers_of
 from modicum.query.statistics import ExactPlan, KeyValue, Statistic
 from modicum.release.parts import EVERYTHING
@@ -46,7 +46,7 @@ def lowered(
 ) -> Lowered:
     """Return a query with the same scale of noise in all mechanisms, but for some."""
     query = parse_query(sql, TABLES, "query.sql")
-    asked = Asked(query, TABLES, (), noise, "user", Fraction(1))
+    asked = QueryRequest(query, TABLES, (), noise, "user", Fraction(1))
     lines = tuple(
         Line(one, serves, {}, (scales or {}).get(shown(one), scale), Fraction(1))
         for one, serves in statistics_of(query.aggregates, TABLES, 64).items()

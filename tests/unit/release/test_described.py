@@ -30,7 +30,11 @@ from modicum.release import (
 )
 from modicum.release import stored_description as described_module
 from modicum.release.mechanism_kinds import KINDS, PLANNED_KINDS
-from modicum.release.stored_description import PriceList, Unfamiliar, derivations
+from modicum.release.stored_description import (
+    PriceList,
+    UnknownDescription,
+    derivations,
+)
 
 Written: TypeAlias = dict[str, Any]
 
@@ -133,7 +137,7 @@ def stored(one: PricedMechanism) -> Written:
 
 def again(
     prices: PriceList, described: Mapping[str, Any], one: PricedMechanism
-) -> Mapping[str, Loss] | Unfamiliar:
+) -> Mapping[str, Loss] | UnknownDescription:
     mechanism = one.mechanism
     return prices.losses(described, mechanism.attributes, mechanism.part)
 
@@ -242,7 +246,7 @@ def test_what_another_version_may_know_is_said(changed: Written, why: str) -> No
     prices = PriceList(ALONE)
     again(prices, stored(one), one)
     found = again(prices, stored(one) | changed, one)
-    assert isinstance(found, Unfamiliar)
+    assert isinstance(found, UnknownDescription)
     assert why in found.why
 
 
@@ -351,7 +355,7 @@ def test_whatever_is_stored_is_priced_refused_or_unfamiliar(
         found = PriceList(ALONE).losses(described, ("age",), EVERYTHING)
     except InputError:
         return
-    assert isinstance(found, Unfamiliar) or found.keys() == {"user"}
+    assert isinstance(found, UnknownDescription) or found.keys() == {"user"}
 
 
 def test_equal_ones_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:

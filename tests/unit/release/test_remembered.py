@@ -36,7 +36,7 @@ from modicum.release import (
     price_cache,
     read_and_price,
 )
-from modicum.release.memo import Memory
+from modicum.release.memo import Memo
 from modicum.release.model import Mechanism, to_plain
 from modicum.release.parts import Part, part_written
 
@@ -265,7 +265,7 @@ def test_a_result_that_is_kept_once_is_not_taken_along() -> None:
 
 
 def test_a_memory_is_bounded() -> None:
-    memory: Memory[int, int] = Memory(3)
+    memory: Memo[int, int] = Memo(3)
     for number in range(10):
         assert memory.keep(number, number + 1) == number + 1
         assert memory.get(number) == number + 1

@@ -25,10 +25,10 @@ from samples.small import NOON
 
 import modicum as mo
 from modicum.api.local import Workspace
-from modicum.api.local.escrow.actions import EscrowOffice
-from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.escrow.actions import EscrowActions
+from modicum.api.local.escrow.datasets import Declared, Ownership
 from modicum.api.local.escrow.execution import Tools
-from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.proposal import Purpose
 from modicum.api.local.escrow.run import NoNoise
 from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import ALL, Grants
@@ -52,7 +52,7 @@ PEOPLE: Mapping[str, Grants] = {
     "audra": {Role.AUDITOR: EVERY},
 }
 OLGA = key(1)
-SIGNED = Owned({"olga": (OLGA.public.hex(),), "pavel": ()}, 1, bits_max=3)
+SIGNED = Ownership({"olga": (OLGA.public.hex(),), "pavel": ()}, 1, bits_max=3)
 HALF = Program(
     "wasm",
     b"def score(tables, arguments, reference):\n    return None\n",
@@ -80,7 +80,7 @@ class Side:
     made: Callable[[str], Workspace | RemoteWorkspace]
     told: list[Any] = field(default_factory=list)
 
-    def of(self, who: str) -> EscrowOffice | RemoteEscrow:
+    def of(self, who: str) -> EscrowActions | RemoteEscrow:
         return self.made(who).escrow
 
     def tell(self, work: Callable[[], Any]) -> None:
@@ -140,12 +140,12 @@ def registering(side: Side) -> None:
 
 
 def asking(side: Side) -> None:
-    amir, head = side.of("amir"), Heading("q", "to know")
+    amir, head = side.of("amir"), Purpose("q", "to know")
     side.tell(lambda: amir.ask_query(head, [query("r-q")], exact=True))
     side.tell(lambda: amir.ask_query(head, [query("r-q2")]))
-    side.tell(lambda: amir.ask_query(Heading("q2", "why"), ["release: [x"]))
-    side.tell(lambda: amir.ask_query(Heading("q3", "why"), []))
-    long = Heading("a/b c", "why", 60, 1, (), "amir")
+    side.tell(lambda: amir.ask_query(Purpose("q2", "why"), ["release: [x"]))
+    side.tell(lambda: amir.ask_query(Purpose("q3", "why"), []))
+    long = Purpose("a/b c", "why", 60, 1, (), "amir")
     side.tell(lambda: amir.ask_query(long, [query("r-long")]))
     side.tell(lambda: amir.withdraw("a/b c", reason="never mind"))
     side.tell(lambda: amir.withdraw("a/b c", reason="never mind"))
@@ -170,16 +170,16 @@ def flowing(side: Side) -> None:
     side.tell(lambda: amir.run("q"))
     side.tell(lambda: amir.run("q"))
     side.tell(lambda: amir.receive("q"))
-    side.tell(lambda: amir.ask_output(Heading("o", "to know"), "q"))
-    to = Heading("o2", "to know", recipients=("amir", "zoe"), uses=2)
+    side.tell(lambda: amir.ask_output(Purpose("o", "to know"), "q"))
+    to = Purpose("o2", "to know", recipients=("amir", "zoe"), uses=2)
     side.tell(lambda: amir.ask_output(to, "q"))
-    side.tell(lambda: amir.ask_task(Heading("t", "to know"), "q", PROGRAM))
-    side.tell(lambda: amir.ask_task(Heading("t2", "to know"), "q", HALF))
+    side.tell(lambda: amir.ask_task(Purpose("t", "to know"), "q", PROGRAM))
+    side.tell(lambda: amir.ask_task(Purpose("t2", "to know"), "q", HALF))
     false = Program("python", b"x", {}, PROGRAM.range, catalogue="accuracy@1")
-    side.tell(lambda: amir.ask_task(Heading("t3", "to know"), "q", false))
+    side.tell(lambda: amir.ask_task(Purpose("t3", "to know"), "q", false))
     for noise, unit in (("laplace", ""), ("gaussian", "user"), ("laplace", "town")):
         blocks = ByBlocks(3, Fraction("0.25"), unit, noise)  # type: ignore[arg-type]
-        asked = Heading(f"b-{noise}-{unit}", "to know")
+        asked = Purpose(f"b-{noise}-{unit}", "to know")
         side.tell(lambda a=asked, b=blocks: amir.ask_task(a, "q", HALF, blocks=b))  # type: ignore[misc]
     for name in ("o", "t", "t2", "b-laplace-", "b-gaussian-user"):
         agreeing(side, name)
@@ -188,12 +188,12 @@ def flowing(side: Side) -> None:
     for name in ("t", "t2", "nothing", "o", "b-laplace-", "b-gaussian-user"):
         side.tell(lambda name=name: amir.run(name))  # type: ignore[misc]
     for task in ("t", "t2"):
-        asked = Heading(f"s-{task}", "to know")
+        asked = Purpose(f"s-{task}", "to know")
         side.tell(lambda a=asked, t=task: amir.ask_signal(a, t))  # type: ignore[misc]
         for number, width in enumerate((Fraction(1, 10), None)):
-            raw = Heading(f"raw-{task}-{number}", "to know")
+            raw = Purpose(f"raw-{task}-{number}", "to know")
             side.tell(lambda r=raw, t=task, w=width: amir.ask_raw_signal(r, t, width=w))  # type: ignore[misc]
-    side.tell(lambda: amir.ask_signal(Heading("s-b", "to know"), "b-gaussian-user"))
+    side.tell(lambda: amir.ask_signal(Purpose("s-b", "to know"), "b-gaussian-user"))
     for name in ("s-t", "s-t2", "raw-t-0", "s-b"):
         agreeing(side, name)
         side.tell(lambda name=name: amir.receive(name))  # type: ignore[misc]
@@ -203,13 +203,13 @@ def signing(side: Side) -> None:
     amir, olga = side.of("amir"), side.of("olga")
     text = query("r-signed").replace("people GROUP", "signed GROUP")
     text = text.replace("FROM people", "FROM signed")
-    side.tell(lambda: amir.ask_query(Heading("qs", "to know"), [text]))
+    side.tell(lambda: amir.ask_query(Purpose("qs", "to know"), [text]))
     side.tell(lambda: olga.approve("qs", reason="so it is"))
     side.tell(lambda: olga.approve("qs", reason="so it is", key=key(2)))
     side.tell(lambda: olga.approve("qs", reason="so it is", key=OLGA))
     side.tell(lambda: amir.run("qs"))
     much = query("r-much", "1.9")
-    side.tell(lambda: amir.ask_query(Heading("qm", "too much"), [much]))
+    side.tell(lambda: amir.ask_query(Purpose("qm", "too much"), [much]))
     for one in ("olga", "pavel"):
         side.of(one).approve("qm", reason="so it is")
     side.tell(lambda: str(amir.run("qm").denied).splitlines()[0])

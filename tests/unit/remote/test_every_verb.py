@@ -17,7 +17,7 @@ from samples.small import POLICY, counts
 
 import modicum as mo
 from modicum.api.local import Workspace
-from modicum.api.local.escrow.actions import EscrowOffice
+from modicum.api.local.escrow.actions import EscrowActions
 from modicum.api.local.governance.actions import Governance
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.plans.actions import Rounds
@@ -33,7 +33,7 @@ PAIRS: list[tuple[type, type]] = [
     (Workspace, RemoteWorkspace),
     (Governance, RemoteGovernance),
     (Rounds, RemoteRounds),
-    (EscrowOffice, RemoteEscrow),
+    (EscrowActions, RemoteEscrow),
 ]
 
 #: What is done where the ledger is, and why.

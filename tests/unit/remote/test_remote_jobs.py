@@ -217,7 +217,7 @@ def test_a_job_that_nobody_waits_for_is_given_up(way_out: type[BaseException]) -
         raise way_out
 
     def wait(on_progress: Callable[[float], None]) -> None:
-        with jobs.given_up_on_the_way_out(job):
+        with jobs.cancelled_on_error(job):
             job.wait(on_progress)
 
     with pytest.raises(way_out):

@@ -30,7 +30,7 @@ from modicum.api.local.governance import (
     requests as requesting,
 )
 from modicum.api.local.governance.actions import Governance
-from modicum.api.local.governance.approval_cases import Spoken
+from modicum.api.local.governance.approval_cases import VoteEntry
 from modicum.api.local.plans.actions import Rounds
 from modicum.api.local.plans.commit import Committed
 from modicum.api.local.plans.rounds import Round
@@ -39,11 +39,11 @@ from modicum.api.local.views.ledger import entry_view
 from modicum.api.schema.shape import plain
 from modicum.client.actions import RemoteGovernance
 from modicum.client.plan_actions import RemoteRounds
-from modicum.client.policy_actions import ToldWeighed
+from modicum.client.policy_actions import RemoteActivationPreview
 from modicum.client.workspace import RemoteWorkspace
 from modicum.core.errors import ModicumError
 from modicum.ledger import event_of
-from modicum.ledger.decision.approvals import Hearing
+from modicum.ledger.decision.approvals import ApprovalState
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 from modicum.system.clock import FixedClock
@@ -99,16 +99,16 @@ NEXT = (
 def document(found: Any) -> Any:  # noqa: C901 - one line for each kind
     """Return what people and programs see of an answer."""
     match found:
-        case ToldWeighed():
+        case RemoteActivationPreview():
             return plain(found.told)
-        case activation.Weighed():
+        case activation.ActivationPreview():
             return plain(approvals.activation_view(found))
         case activation.Activation():
             told = document(found.weighed)
             # The server tells with it what became of it, which is compared beside.
             beside = {**told, "changed": None, "ledger": None}
             return [beside, found.changed, found.seq, found.head]
-        case saying.Said():
+        case saying.RecordedVote():
             return [
                 approvals.receipt_view(found),
                 document(found.decision),
@@ -122,9 +122,9 @@ def document(found: Any) -> Any:  # noqa: C901 - one line for each kind
             return approvals.proposal_view(found)
         case proposals.PendingPolicy():
             return approvals.pending_policy_view(found)
-        case Hearing():
+        case ApprovalState():
             return approvals.approvals_view([found])
-        case Spoken():
+        case VoteEntry():
             return approvals.vote_view(found, current=True)
         case Round():
             return [rounds.round_view(found), found]

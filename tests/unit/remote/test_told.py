@@ -14,13 +14,13 @@ from samples.small import POLICY, counts
 import modicum as mo
 from modicum.api.schema.approval import ApprovalStatus, Vote
 from modicum.api.schema.ledger import Spender
-from modicum.client.decoding import decoded, hearings_of, spoken_of
+from modicum.client.decoding import approval_states_of, decoded, vote_entries_of
 from modicum.client.policies import policy_sent
 from modicum.client.retry_connection import Connection, Request
 from modicum.client.workspace import RemoteWorkspace
 from modicum.core.errors import Code, Mark
 from modicum.ledger import ReleaseStatus
-from modicum.ledger.decision.approvals import Hearing
+from modicum.ledger.decision.approvals import ApprovalState
 from modicum.policy.compiler import compile_text
 
 ASKING = (
@@ -50,8 +50,8 @@ def hearing(**changed: Any) -> dict[str, Any]:
     }
 
 
-def hearings_in(told: dict[str, Any]) -> tuple[Hearing, ...]:
-    return hearings_of([decoded(ApprovalStatus, told)])
+def hearings_in(told: dict[str, Any]) -> tuple[ApprovalState, ...]:
+    return approval_states_of([decoded(ApprovalStatus, told)])
 
 
 def test_hearings_are_read() -> None:
@@ -92,7 +92,7 @@ def test_names_stay_names_where_amounts_are_infinite() -> None:
         "key": None,
         "current": True,
     }
-    (found,) = spoken_of([decoded(Vote, said)])
+    (found,) = vote_entries_of([decoded(Vote, said)])
     assert (found.by, found.reason, found.roles) == ("inf", "inf", ("inf",))
     spender = {"release": "inf", "coordinate": "rho", "share": None, "undated": False}
     one = decoded(Spender, {**spender, "amount": "inf"})

@@ -15,7 +15,7 @@ from samples.small import counts
 
 import modicum as mo
 from modicum.client import retry_connection
-from modicum.client.transport_errors import for_good
+from modicum.client.transport_errors import permanent_error
 
 SECRET = "canary-7f3a9c"
 HOUR = timedelta(hours=1)
@@ -144,7 +144,7 @@ def test_what_may_pass_is_not_for_good(cause: OSError) -> None:
     lost.__cause__ = cause
     # What was being handled when the server was asked says nothing about it.
     cause.__context__ = socket.gaierror(socket.EAI_NONAME, "of another request")
-    assert for_good(lost, "https://modicum.example") is None
+    assert permanent_error(lost, "https://modicum.example") is None
 
 
 def test_a_step_that_a_server_may_have_heard_is_asked_for_to_the_end(

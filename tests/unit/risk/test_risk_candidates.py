@@ -15,7 +15,7 @@ from modicum.risk.candidates import candidates, grid
 from modicum.risk.indicator import Indicator
 from modicum.risk.noise import GaussianNoise, LaplaceNoise
 from modicum.risk.selection.data_independent import data_independent
-from modicum.risk.selection.priorities import Wish, by_priority
+from modicum.risk.selection.priorities import Priority, by_priority
 from modicum.risk.selection.private_selection import private_selection
 from modicum.risk.selection.published import find_from_rdr
 from modicum.risk.selection.sparse_vector import PrivateSearch
@@ -96,9 +96,9 @@ WRONG: list[tuple[Callable[[], object], Code]] = [
         Code.OUT_OF_RANGE,
     ),
     (lambda: by_priority(1, {}), Code.OUT_OF_RANGE),
-    (lambda: by_priority(0, {"a": Wish.of(1, COUNT)}), Code.OUT_OF_RANGE),
-    (lambda: by_priority("1e-13", {"a": Wish.of(1, COUNT)}), Code.OUT_OF_RANGE),
-    (lambda: Wish.of(0, COUNT), Code.OUT_OF_RANGE),
+    (lambda: by_priority(0, {"a": Priority.of(1, COUNT)}), Code.OUT_OF_RANGE),
+    (lambda: by_priority("1e-13", {"a": Priority.of(1, COUNT)}), Code.OUT_OF_RANGE),
+    (lambda: Priority.of(0, COUNT), Code.OUT_OF_RANGE),
 ]
 
 

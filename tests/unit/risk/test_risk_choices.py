@@ -32,7 +32,7 @@ from modicum.risk.selection.find_release import (
     find_and_release,
     find_and_release_published,
 )
-from modicum.risk.selection.priorities import Wish, by_priority
+from modicum.risk.selection.priorities import Priority, by_priority
 from modicum.risk.selection.private_selection import private_selection
 from modicum.risk.selection.published import find_from_rdr
 from modicum.risk.selection.rows import CLASSICAL, LESS_THAN_NOISE, UNPROVEN
@@ -289,7 +289,7 @@ def test_caveats_say_what_is_weak() -> None:
     st.fractions(Fraction(1, 10**6), 20),
 )
 def test_a_cap_is_split_and_kept(weights: dict[str, int], cap: Fraction) -> None:
-    wishes = {name: Wish.of(weight, COUNT) for name, weight in weights.items()}
+    wishes = {name: Priority.of(weight, COUNT) for name, weight in weights.items()}
     found = by_priority(cap, wishes)
     shares = {name: choice.epsilon for name, choice in found.items()}
     total = Fraction(0)
@@ -308,7 +308,7 @@ def test_a_cap_is_split_and_kept(weights: dict[str, int], cap: Fraction) -> None
 
 @pytest.mark.spec("RSK-11")
 def test_a_share_that_the_noise_does_not_reach_is_refused() -> None:
-    found = by_priority(40, {"a": Wish.of(3, CLASSIC), "b": Wish.of(1, COUNT)})
+    found = by_priority(40, {"a": Priority.of(3, CLASSIC), "b": Priority.of(1, COUNT)})
     assert found["a"].epsilon is None
     assert found["a"].charge is None
     assert found["b"].epsilon == 10

@@ -28,8 +28,8 @@ from modicum.risk.study.study import (
     CONTROLLER_ONLY,
     STUDY_ONLY,
     Candidate,
+    Observed,
     Reference,
-    Seen,
     Spread,
     Study,
 )
@@ -204,7 +204,7 @@ def test_studies_that_contradict_themselves() -> None:
         (people, {"candidates": public.candidates}),
         (people, {"candidates": people.candidates[::-1]}),
         (people, {"candidates": people.candidates[:1] * 2}),
-        (people, {"seen": Seen(5)}),
+        (people, {"seen": Observed(5)}),
         (public, {"candidates": (Candidate(TAU, 1.0, bare, bare),)}),
         (public, {"candidates": (Candidate(TAU, 1.0, None),)}),
         (public, {"candidates": (Candidate(TAU, 1.0, Spread(1, 2, 1)),)}),

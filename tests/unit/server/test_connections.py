@@ -28,7 +28,7 @@ from modicum.server.connections import (
     CONNECTIONS,
     HEAD_BYTES,
     READ_BYTES,
-    Waits,
+    Timeouts,
     connections_max,
 )
 
@@ -82,13 +82,13 @@ def ends_though_more_comes(own: socket.socket) -> bool:
 
 
 def test_who_says_nothing_is_let_go() -> None:
-    waits = Waits(**{**NEVER, "idle": SHORT})
+    waits = Timeouts(**{**NEVER, "idle": SHORT})
     with listening(at_once, waits=waits) as (_, url), connect(url) as own:
         assert heard(own) == b""
 
 
 def test_who_asks_no_more_is_let_go() -> None:
-    waits = Waits(**{**NEVER, "idle": SHORT})
+    waits = Timeouts(**{**NEVER, "idle": SHORT})
     with listening(at_once, waits=waits) as (_, url), connect(url) as own:
         own.sendall(ASK)
         assert heard(own).endswith(b"well")
@@ -96,21 +96,21 @@ def test_who_asks_no_more_is_let_go() -> None:
 
 @pytest.mark.parametrize("start", [b"GET / HTTP/1.1\r\nHos", b"G"])
 def test_half_a_head_is_not_waited_for(start: bytes) -> None:
-    waits = Waits(**{**NEVER, "head": SHORT})
+    waits = Timeouts(**{**NEVER, "head": SHORT})
     with listening(at_once, waits=waits) as (_, url), connect(url) as own:
         own.sendall(start)
         assert heard(own) == b""
 
 
 def test_a_head_that_comes_byte_by_byte_has_an_end() -> None:
-    waits = Waits(**{**NEVER, "head": 4 * SHORT})
+    waits = Timeouts(**{**NEVER, "head": 4 * SHORT})
     with listening(at_once, waits=waits) as (_, url), connect(url) as own:
         own.sendall(b"GET / HTTP/1.1\r\nX: ")
         assert ends_though_more_comes(own)
 
 
 def test_a_second_head_has_an_end_too() -> None:
-    waits = Waits(**{**NEVER, "head": SHORT})
+    waits = Timeouts(**{**NEVER, "head": SHORT})
     with listening(at_once, waits=waits) as (_, url), connect(url) as own:
         own.sendall(ASK)
         assert heard_until(own, b"well")
@@ -119,7 +119,7 @@ def test_a_second_head_has_an_end_too() -> None:
 
 
 def test_the_rest_of_what_was_answered_is_not_waited_for() -> None:
-    waits = Waits(**{**NEVER, "rest": 4 * SHORT})
+    waits = Timeouts(**{**NEVER, "rest": 4 * SHORT})
     with listening(at_once, waits=waits) as (_, url), connect(url) as own:
         own.sendall(head("POST", "/", "Content-Length: 1000000") + b"some")
         assert heard_until(own, b"well")
@@ -127,7 +127,7 @@ def test_the_rest_of_what_was_answered_is_not_waited_for() -> None:
 
 
 def test_who_sends_the_rest_may_ask_again() -> None:
-    waits = Waits(**NEVER)
+    waits = Timeouts(**NEVER)
     with listening(at_once, waits=waits) as (_, url), connect(url) as own:
         own.sendall(head("POST", "/", "Content-Length: 300000"))
         assert heard_until(own, b"well")
@@ -137,7 +137,7 @@ def test_who_sends_the_rest_may_ask_again() -> None:
 
 
 def test_who_does_not_take_an_answer_is_let_go() -> None:
-    waits = Waits(**{**NEVER, "taking": SHORT})
+    waits = Timeouts(**{**NEVER, "taking": SHORT})
     with listening(much, waits=waits) as (server, url), socket.socket() as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         own.settimeout(PATIENCE)
@@ -148,7 +148,7 @@ def test_who_does_not_take_an_answer_is_let_go() -> None:
 
 
 def test_who_takes_it_little_by_little_gets_all() -> None:
-    waits = Waits(**{**NEVER, "taking": 10 * SHORT})
+    waits = Timeouts(**{**NEVER, "taking": 10 * SHORT})
     with listening(much, waits=waits) as (_, url), connect(url) as own:
         own.sendall(head("GET", "/", "Connection: close"))
         first = heard_until(own, b"\r\n\r\n")
@@ -157,7 +157,7 @@ def test_who_takes_it_little_by_little_gets_all() -> None:
 
 
 def test_the_server_takes_its_own_time() -> None:
-    waits = Waits(idle=SHORT, head=SHORT, rest=SHORT, taking=SHORT)
+    waits = Timeouts(idle=SHORT, head=SHORT, rest=SHORT, taking=SHORT)
     with listening(slowly, waits=waits) as (_, url), connect(url) as own:
         own.sendall(head("POST", "/", "Content-Length: 4"))
         time.sleep(2 * SHORT)  # How long a body may take is for the application.
@@ -167,7 +167,7 @@ def test_the_server_takes_its_own_time() -> None:
 
 def test_whoever_asks_takes_the_place_of_whoever_waits_longest() -> None:
     with (
-        listening(at_once, waits=Waits(**NEVER), most=3) as (server, url),
+        listening(at_once, waits=Timeouts(**NEVER), most=3) as (server, url),
         ExitStack() as all_of_them,
     ):
         silent = []
@@ -185,7 +185,7 @@ def test_whoever_asks_takes_the_place_of_whoever_waits_longest() -> None:
 
 def test_who_is_being_served_is_not_let_go_for_others() -> None:
     with (
-        listening(slowly, waits=Waits(**NEVER), most=1) as (server, url),
+        listening(slowly, waits=Timeouts(**NEVER), most=1) as (server, url),
         connect(url) as busy,
     ):
         busy.sendall(head("GET", "/", "Connection: close"))

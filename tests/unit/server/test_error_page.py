@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 import modicum as mo
 from modicum.core.errors import Code
 from modicum.server.app import build
-from modicum.server.auth.setup import Door
+from modicum.server.auth.setup import PublicAddress
 from modicum.server.factory import make_parts
 from modicum.server.settings.model import Settings
 
@@ -27,7 +27,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def test_a_type_leads_to_its_code(settings: Settings) -> None:
-    parts = make_parts(settings, Door("127.0.0.1", 8080, "me"))
+    parts = make_parts(settings, PublicAddress("127.0.0.1", 8080, "me"))
     try:
         with TestClient(build(parts), base_url="http://127.0.0.1:8080") as client:
             path, _, code = client.get("/api/v1/me").json()["type"].partition("#")

@@ -13,7 +13,7 @@ from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import ALL
 from modicum.core.errors import AccessError, Code
 from modicum.policy.declarations.roles import meant_by
-from modicum.server.auth.grants import Roster, groups_in
+from modicum.server.auth.grants import GrantTable, groups_in
 from modicum.server.auth.names import PROGRAM_PREFIX, person_name, program_name
 from modicum.server.auth.safe_redirect import own_path
 
@@ -113,7 +113,7 @@ def test_no_person_is_named_like_a_program(person: str, program: str) -> None:
 
 # --- from names to roles -----------------------------------------------------
 
-ROSTER = Roster(
+ROSTER = GrantTable(
     groups={
         "labs": {Role.ANALYST: frozenset({"labs"})},
         "team": {Role.PRIVACY_OFFICER: frozenset({ALL})},

@@ -14,8 +14,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from modicum.server.auth.client_address import FORWARDING, journey
-from modicum.server.auth.middleware import Gate, Guard
+from modicum.server.auth.client_address import FORWARDING, client_path
+from modicum.server.auth.middleware import AuthMiddleware, Gate
 from modicum.server.problems import problem_response
 
 TRUSTED = (ip_network("10.1.2.0/24"), ip_network("fd00::/64"))
@@ -52,7 +52,7 @@ def test_the_client_is_the_last_one_that_a_trusted_proxy_saw(
     headers += [("x-forwarded-proto", protocol)] if protocol is not None else []
     said = protocol.strip().lower() if protocol else protocol
 
-    came = journey(peer, headers, TRUSTED)
+    came = client_path(peer, headers, TRUSTED)
 
     client, is_safe = plainly(peer, hops, said)
     wanted = None if client is None else ip_address(client.removeprefix("::ffff:"))
@@ -63,8 +63,8 @@ def test_the_client_is_the_last_one_that_a_trusted_proxy_saw(
 
 @pytest.mark.parametrize("name", sorted(FORWARDING))
 def test_who_speaks_for_others_here_must_be_known(name: str) -> None:
-    assert not journey("127.0.0.1", [(name, "https")], TRUSTED).is_safe
-    assert journey("127.0.0.1", [("accept", "*/*")], TRUSTED).is_safe
+    assert not client_path("127.0.0.1", [(name, "https")], TRUSTED).is_safe
+    assert client_path("127.0.0.1", [("accept", "*/*")], TRUSTED).is_safe
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_who_speaks_for_others_here_must_be_known(name: str) -> None:
 def test_a_proxy_that_does_not_say_https_clearly_has_not_said_it(
     headers: list[tuple[str, str]],
 ) -> None:
-    came = journey("10.1.2.3", headers, TRUSTED)
+    came = client_path("10.1.2.3", headers, TRUSTED)
     assert not came.is_https
     assert not came.is_safe
 
@@ -110,7 +110,7 @@ def client(
     peer: str, gate: Gate = GATE, host: str = "privacy.example.org"
 ) -> TestClient:
     app = Starlette(routes=[Route("/{path:path}", seen, methods=["GET", "POST"])])
-    guarded = Guard(app, gate, problem_response)
+    guarded = AuthMiddleware(app, gate, problem_response)
     return TestClient(guarded, base_url=f"http://{host}", client=(peer, 1))
 
 

@@ -16,12 +16,12 @@ from modicum.api.permissions.actions import PEOPLE_ONLY, Action, Role
 from modicum.api.permissions.identity import Grants, Identity
 from modicum.api.permissions.tokens import DAY_SECONDS, TokenTerms
 from modicum.server.auth.registry import Registry, open_registry
-from modicum.server.auth.setup import Door, entrance
-from modicum.server.auth.token_scope import Roof
+from modicum.server.auth.setup import PublicAddress, authentication
+from modicum.server.auth.token_scope import TokenScope
 from modicum.storage.factory import open_store
 from modicum.system.clock import FixedClock
 
-DOOR = Door("127.0.0.1", 8642, "dana")
+DOOR = PublicAddress("127.0.0.1", 8642, "dana")
 BEGIN = """
 modicum: server/v1
 public_url: https://privacy.example.org
@@ -53,7 +53,9 @@ def recognized(
     registry: Registry, folder: Path, text: str, terms: TokenTerms
 ) -> tuple[int, Any]:
     """Return what a server with these settings says to who shows a token."""
-    way = entrance(settings_of(BEGIN + text, folder), registry, FixedClock(NOON), DOOR)
+    way = authentication(
+        settings_of(BEGIN + text, folder), registry, FixedClock(NOON), DOOR
+    )
     issued = registry.add_token(terms, created_by="dana")
     bearer = {"Authorization": f"Bearer {issued.text}"}
     answered = browser(app_behind(way)).get("/who", headers=bearer)
@@ -137,7 +139,7 @@ def test_what_a_person_must_do_a_token_does_only_where_nobody_can_sign_in(
     registry: Registry, tmp_path: Path, text: str, counts: bool
 ) -> None:
     settings = settings_of(BEGIN + text, tmp_path)
-    way = entrance(settings, registry, FixedClock(NOON), DOOR)
+    way = authentication(settings, registry, FixedClock(NOON), DOOR)
     token = registry.add_token(TokenTerms("olga", OFFICER), created_by="x").token
     olga = way.roof.under(token.identity())
     assert {one for one in Action if olga.may(one)} >= {Action.READ_LEDGER}
@@ -145,7 +147,7 @@ def test_what_a_person_must_do_a_token_does_only_where_nobody_can_sign_in(
         assert olga.may(action) is counts
     program = TokenTerms("service:job", OFFICER, is_service=True)
     job = registry.add_token(program, created_by="x").token
-    roof = Roof(only_way=way.roof.only_way)
+    roof = TokenScope(only_way=way.roof.only_way)
     assert not any(roof.under(job.identity()).may(one) for one in PEOPLE_ONLY)
 
 
@@ -153,7 +155,7 @@ def test_in_local_mode_a_token_does_not_what_a_person_must_do(
     registry: Registry, tmp_path: Path
 ) -> None:
     settings = settings_of("modicum: server/v1", tmp_path)
-    way = entrance(settings, registry, FixedClock(NOON), DOOR)
+    way = authentication(settings, registry, FixedClock(NOON), DOOR)
     token = registry.add_token(TokenTerms("olga", OFFICER), created_by="x").token
     assert not any(way.roof.under(token.identity()).may(one) for one in PEOPLE_ONLY)
 
@@ -172,11 +174,11 @@ def server(tmp_path: Path) -> Iterator[Served]:
     ("roof", "days"),
     [
         # Nobody is in a group.
-        (Roof(), 60),
-        (Roof(people={"ann": {Role.ANALYST: VISITS}}, all_people=True), 60),
+        (TokenScope(), 60),
+        (TokenScope(people={"ann": {Role.ANALYST: VISITS}}, all_people=True), 60),
         # By name they may it, whatever their groups give.
         (
-            Roof(
+            TokenScope(
                 people={"ann": {Role.ANALYST: ALL_SETS}},
                 groups={"g": {Role.ANALYST: ALL_SETS}},
                 all_people=True,
@@ -184,9 +186,9 @@ def server(tmp_path: Path) -> Iterator[Served]:
             60,
         ),
         # Part of it, or all of it, rests on groups.
-        (Roof(groups={"g": {Role.ANALYST: VISITS}}, all_people=True), 7),
+        (TokenScope(groups={"g": {Role.ANALYST: VISITS}}, all_people=True), 7),
         (
-            Roof(
+            TokenScope(
                 people={"ann": {Role.ANALYST: frozenset({"hr"})}},
                 groups={"g": {Role.ANALYST: VISITS}},
                 all_people=True,
@@ -196,7 +198,7 @@ def server(tmp_path: Path) -> Iterator[Served]:
     ],
 )
 def test_a_token_that_rests_on_groups_ends_within_a_week(
-    server: Served, monkeypatch: pytest.MonkeyPatch, roof: Roof, days: int
+    server: Served, monkeypatch: pytest.MonkeyPatch, roof: TokenScope, days: int
 ) -> None:
     tokens = server.parts.service.tokens
     monkeypatch.setattr(tokens, "_roof", roof)
@@ -210,7 +212,7 @@ def test_a_token_that_rests_on_groups_ends_within_a_week(
 
 
 def test_whoever_is_under_a_roof_may_no_more_than_before() -> None:
-    roof = Roof(people={"ann": {Role.ANALYST: ALL_SETS}}, all_people=True)
+    roof = TokenScope(people={"ann": {Role.ANALYST: ALL_SETS}}, all_people=True)
     ann = Identity("ann", {Role.ANALYST: VISITS}, by_token=True, via="token x")
     under = roof.under(ann)
     assert (under.name, under.via, under.by_token) == ("ann", "token x", True)

@@ -26,13 +26,13 @@ from modicum.server.auth.authentication import Recognizing, Standing
 from modicum.server.auth.local_link import LINK_SECONDS, LOCAL_GRANTS, OneTimeLink
 from modicum.server.auth.registry import Registry, open_registry
 from modicum.server.auth.secret_files import Secret, read_secret
-from modicum.server.auth.setup import Door, Entrance, entrance
+from modicum.server.auth.setup import Authentication, PublicAddress, authentication
 from modicum.server.settings.model import SessionTimes, Settings
 from modicum.storage.factory import open_store
 from modicum.system.clock import FixedClock, add_seconds
 
 ORIGIN = "http://127.0.0.1:8642"
-DOOR = Door("127.0.0.1", 8642, "dana")
+DOOR = PublicAddress("127.0.0.1", 8642, "dana")
 LABS = {Role.ANALYST: frozenset({"labs"})}
 COOKIE, CSRF = "modicum-8642", "modicum-csrf-8642"
 
@@ -51,25 +51,25 @@ def registry(tmp_path: Path, clock: FixedClock) -> Iterator[Registry]:
 
 
 @pytest.fixture
-def local(registry: Registry, clock: FixedClock) -> Entrance:
-    return entrance(Settings(), registry, clock, DOOR)
+def local(registry: Registry, clock: FixedClock) -> Authentication:
+    return authentication(Settings(), registry, clock, DOOR)
 
 
-def key_of(way: Entrance) -> str:
+def key_of(way: Authentication) -> str:
     assert way.link is not None
     path = way.link.removeprefix(ORIGIN)
     assert re.fullmatch(r"/login/local\?key=[A-Za-z0-9_-]{43}", path)
     return path
 
 
-def signed_in(way: Entrance) -> TestClient:
+def signed_in(way: Authentication) -> TestClient:
     page = neighbor(app_behind(way))
     assert page.get(key_of(way)).status_code == 303
     return page
 
 
 def test_a_stream_does_not_keep_a_session_alive(
-    local: Entrance, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+    local: Authentication, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does it go on when the session is over."""
     monkeypatch.setattr("modicum.server.auth.authentication.STANDING_SECONDS", 0.0)
@@ -103,7 +103,7 @@ def test_a_stream_does_not_keep_a_session_alive(
 # --- the link ----------------------------------------------------------------
 
 
-def test_whoever_has_the_link_is_the_user(local: Entrance) -> None:
+def test_whoever_has_the_link_is_the_user(local: Authentication) -> None:
     page = neighbor(app_behind(local))
     assert page.get("/who").status_code == 401
 
@@ -123,7 +123,7 @@ def test_the_user_has_all_roles_that_may_stand_together() -> None:
     assert ALLOWED[Role.PRIVACY_OFFICER]
 
 
-def test_the_link_is_good_once(local: Entrance) -> None:
+def test_the_link_is_good_once(local: Authentication) -> None:
     app = app_behind(local)
     assert neighbor(app).get(key_of(local)).status_code == 303
     again = neighbor(app).get(key_of(local))
@@ -133,7 +133,7 @@ def test_the_link_is_good_once(local: Entrance) -> None:
 
 @pytest.mark.parametrize(("seconds", "holds"), [(0, True), (1, False)])
 def test_the_link_is_good_for_ten_minutes(
-    local: Entrance, clock: FixedClock, seconds: int, holds: bool
+    local: Authentication, clock: FixedClock, seconds: int, holds: bool
 ) -> None:
     clock.time = add_seconds(NOON, LINK_SECONDS - 1 + seconds)
     got = neighbor(app_behind(local)).get(key_of(local))
@@ -142,7 +142,7 @@ def test_the_link_is_good_for_ten_minutes(
 
 @pytest.mark.parametrize("key", ["", "?key=", "?key=x", "?key=%00", "?key=ä&key=b"])
 def test_another_key_opens_nothing_and_leaves_the_link_as_it_is(
-    local: Entrance, key: str
+    local: Authentication, key: str
 ) -> None:
     page = neighbor(app_behind(local))
     assert page.get(f"/login/local{key}").status_code == 401
@@ -163,13 +163,13 @@ def test_a_new_link_ends_the_old_one(clock: FixedClock) -> None:
 
 
 def test_a_page_with_another_name_for_this_machine_gets_nothing(
-    local: Entrance,
+    local: Authentication,
 ) -> None:
     page = neighbor(app_behind(local), "http://rebound.evil.example:8642")
     assert page.get(key_of(local)).status_code == 400
 
 
-def test_nobody_else_gets_in_by_the_link(local: Entrance) -> None:
+def test_nobody_else_gets_in_by_the_link(local: Authentication) -> None:
     far = TestClient(app_behind(local), base_url=ORIGIN, client=("203.0.113.7", 1))
     assert far.get(key_of(local)).status_code == 401
 
@@ -178,7 +178,7 @@ def test_nobody_else_gets_in_by_the_link(local: Entrance) -> None:
 
 
 def test_cookies_on_this_machine_are_read_by_no_script_but_the_one_pages_need(
-    local: Entrance,
+    local: Authentication,
 ) -> None:
     got = neighbor(app_behind(local)).get(key_of(local))
     cookies = {one.split("=")[0]: one for one in got.headers.get_list("set-cookie")}
@@ -193,7 +193,7 @@ def test_cookies_on_this_machine_are_read_by_no_script_but_the_one_pages_need(
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_a_stolen_ride_has_no_effects(local: Entrance, method: str) -> None:
+def test_a_stolen_ride_has_no_effects(local: Authentication, method: str) -> None:
     page = signed_in(local)
     csrf = page.cookies[CSRF]
     own = {"X-CSRF-Token": csrf, "Origin": ORIGIN, "Sec-Fetch-Site": "same-origin"}
@@ -224,13 +224,13 @@ def test_a_stolen_ride_has_no_effects(local: Entrance, method: str) -> None:
 def test_the_proof_of_one_session_is_none_for_another(
     registry: Registry, clock: FixedClock
 ) -> None:
-    one = signed_in(entrance(Settings(), registry, clock, DOOR))
-    other = signed_in(entrance(Settings(), registry, clock, DOOR))
+    one = signed_in(authentication(Settings(), registry, clock, DOOR))
+    other = signed_in(authentication(Settings(), registry, clock, DOOR))
     stolen = {"X-CSRF-Token": other.cookies[CSRF]}
     assert one.post("/who", headers=stolen).status_code == 403
 
 
-def test_a_session_that_was_made_up_is_none(local: Entrance) -> None:
+def test_a_session_that_was_made_up_is_none(local: Authentication) -> None:
     victim = neighbor(app_behind(local))
     for planted in ("made-up", "", "x" * 5000):
         victim.cookies.set(COOKIE, planted)
@@ -240,9 +240,9 @@ def test_a_session_that_was_made_up_is_none(local: Entrance) -> None:
 def test_signing_in_ends_the_session_before(
     registry: Registry, clock: FixedClock
 ) -> None:
-    page = signed_in(entrance(Settings(), registry, clock, DOOR))
+    page = signed_in(authentication(Settings(), registry, clock, DOOR))
     before = page.cookies[COOKIE]
-    second = entrance(Settings(), registry, clock, DOOR)
+    second = authentication(Settings(), registry, clock, DOOR)
     victim = neighbor(app_behind(second))
     victim.cookies.set(COOKIE, before, domain="127.0.0.1", path="/")
     assert victim.get("/who").status_code == 200
@@ -256,7 +256,7 @@ def test_signing_in_ends_the_session_before(
     assert old.get("/who").status_code == 401
 
 
-def test_who_leaves_is_gone(local: Entrance) -> None:
+def test_who_leaves_is_gone(local: Authentication) -> None:
     page = signed_in(local)
     secret, csrf = page.cookies[COOKIE], page.cookies[CSRF]
     assert page.post("/logout").status_code == 403
@@ -274,7 +274,7 @@ def test_who_leaves_is_gone(local: Entrance) -> None:
     assert neighbor(app_behind(local)).post("/logout").status_code == 401
 
 
-def test_two_cookies_of_one_name_are_refused(local: Entrance) -> None:
+def test_two_cookies_of_one_name_are_refused(local: Authentication) -> None:
     page = signed_in(local)
     secret = page.cookies[COOKIE]
     page.cookies.clear()
@@ -304,7 +304,7 @@ def test_a_session_ends_when_it_is_not_used_and_at_last_anyhow(
     try:
         Workspace(store, clock, policy=compiled()).init()
         short = replace(Settings(), sessions=SessionTimes(10, 1))
-        way = entrance(short, open_registry(store, clock=clock), clock, DOOR)
+        way = authentication(short, open_registry(store, clock=clock), clock, DOOR)
         page = signed_in(way)
         at, noted, alive = 0, 0, True
         for step in steps:
@@ -322,7 +322,7 @@ def test_a_session_ends_when_it_is_not_used_and_at_last_anyhow(
 def test_a_session_begun_in_another_way_does_not_hold(
     registry: Registry, clock: FixedClock, tmp_path: Path
 ) -> None:
-    page = signed_in(entrance(Settings(), registry, clock, DOOR))
+    page = signed_in(authentication(Settings(), registry, clock, DOOR))
     secret = page.cookies[COOKIE]
     text = """
 modicum: server/v1
@@ -330,7 +330,7 @@ public_url: http://127.0.0.1:8642
 oidc: {issuer: "https://login.example.org", client_id: m, client_secret_file: secret}
 people: {dana: {analyst: all}}
 """
-    way = entrance(settings_of(text, tmp_path), registry, clock, DOOR)
+    way = authentication(settings_of(text, tmp_path), registry, clock, DOOR)
     other = neighbor(app_behind(way))
     other.cookies.set(COOKIE, secret)
     assert other.get("/who").status_code == 401
@@ -340,18 +340,18 @@ people: {dana: {analyst: all}}
 
 
 @pytest.fixture
-def way(registry: Registry, clock: FixedClock, tmp_path: Path) -> Entrance:
+def way(registry: Registry, clock: FixedClock, tmp_path: Path) -> Authentication:
     text = """
 modicum: server/v1
 public_url: https://privacy.example.org
 trusted_proxies: [10.1.2.0/24]
 api_tokens: true
 """
-    return entrance(settings_of(text, tmp_path), registry, clock, DOOR)
+    return authentication(settings_of(text, tmp_path), registry, clock, DOOR)
 
 
 def test_a_token_is_good_for_what_it_was_made_for(
-    way: Entrance, registry: Registry, clock: FixedClock
+    way: Authentication, registry: Registry, clock: FixedClock
 ) -> None:
     terms = TokenTerms("ann", LABS, seconds=60)
     issued = registry.add_token(terms, created_by="dana")
@@ -366,7 +366,7 @@ def test_a_token_is_good_for_what_it_was_made_for(
 
 
 def test_a_token_that_is_not_good_is_refused_without_a_reason(
-    way: Entrance, registry: Registry, clock: FixedClock
+    way: Authentication, registry: Registry, clock: FixedClock
 ) -> None:
     revoked = registry.add_token(TokenTerms("ann", LABS), created_by="dana")
     registry.revoke_token(revoked.token.id)
@@ -410,7 +410,7 @@ def test_a_token_that_is_not_good_is_refused_without_a_reason(
     ],
 )
 def test_a_header_that_is_not_as_it_should_be_is_refused(
-    way: Entrance, registry: Registry, header: str
+    way: Authentication, registry: Registry, header: str
 ) -> None:
     token = registry.add_token(TokenTerms("ann", LABS), created_by="dana").text
     sent = {"Authorization": header.replace("TOKEN", token)}
@@ -420,7 +420,7 @@ def test_a_header_that_is_not_as_it_should_be_is_refused(
 
 
 def test_a_token_stands_in_one_header_and_nowhere_else(
-    way: Entrance, registry: Registry
+    way: Authentication, registry: Registry
 ) -> None:
     token = registry.add_token(TokenTerms("ann", LABS), created_by="dana").text
     page = browser(app_behind(way))
@@ -445,7 +445,7 @@ def test_a_token_stands_in_one_header_and_nowhere_else(
 
 
 def test_two_kinds_of_credentials_are_refused(
-    local: Entrance, registry: Registry
+    local: Authentication, registry: Registry
 ) -> None:
     token = registry.add_token(TokenTerms("ann", LABS), created_by="dana").text
     page = signed_in(local)
@@ -510,6 +510,6 @@ def test_a_pipe_or_a_folder_keeps_nobody_waiting(tmp_path: Path) -> None:
             read_secret(path)
 
 
-def test_no_secret_stands_in_what_an_entrance_shows(local: Entrance) -> None:
+def test_no_secret_stands_in_what_an_entrance_shows(local: Authentication) -> None:
     assert local.link is not None
     assert local.link.partition("key=")[2] not in repr(local)

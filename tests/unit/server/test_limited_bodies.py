@@ -30,7 +30,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from modicum.core.errors import InputError, UnavailableError
 from modicum.server.body_limits import BODY_BYTES, Held, LimitedBodies
-from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.context import TelemetryContext
 from modicum.server.telemetry.log import Level, Log
 
 CHECK = "/api/v1/releases:check"
@@ -49,7 +49,7 @@ def log() -> io.StringIO:
 @pytest.fixture
 def server(tmp_path: Path, log: io.StringIO) -> Iterator[Served]:
     (tmp_path / "policy.yaml").write_text(POLICY)
-    watch = Watch(Log(log, Level.DEBUG))
+    watch = TelemetryContext(Log(log, Level.DEBUG))
     ledger = tmp_path / "ledger.db"
     with served(ledger, policy=tmp_path / "policy.yaml", watch=watch) as found:
         yield found

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from modicum.api.local.escrow.proposal import LASTS_SECONDS, Heading
+from modicum.api.local.escrow.proposal import LASTS_SECONDS, Purpose
 from modicum.api.ports.escrow import Limits
 from modicum.core.document import Node, from_python
 from modicum.core.errors import Code, InputError
@@ -25,11 +25,11 @@ from modicum.risk.candidates import PUBLISHED
 from modicum.server.inputs import contract_schema, escrow_risk
 from modicum.server.inputs.body import Body
 from modicum.server.inputs.contract import (
-    OutputAsked,
-    QueryAsked,
-    RawSignalAsked,
-    SignalAsked,
-    TaskAsked,
+    OutputInput,
+    QueryInput,
+    RawSignalInput,
+    SignalInput,
+    TaskInput,
     read_contract,
 )
 from modicum.server.inputs.escrow_risk import read_risk
@@ -85,7 +85,7 @@ plains = st.recursive(
 
 
 @st.composite
-def headings(draw: st.DrawFn, flow: str) -> tuple[dict[str, Any], Heading]:
+def headings(draw: st.DrawFn, flow: str) -> tuple[dict[str, Any], Purpose]:
     form: dict[str, Any] = {"contract": draw(names), "reason": draw(texts)}
     lasts = draw(st.none() | st.integers(1, contract_schema.LASTS_SECONDS_MAX))
     uses = draw(st.none() | st.integers(1, contract_schema.USES_MAX))
@@ -103,7 +103,7 @@ def headings(draw: st.DrawFn, flow: str) -> tuple[dict[str, Any], Heading]:
     if flow == "query" and draw(st.booleans()):
         analyst = form["analyst"] = draw(names)
     lasts = LASTS_SECONDS if lasts is None else lasts
-    heading = Heading(form["contract"], form["reason"], lasts, uses, tuple(to), analyst)
+    heading = Purpose(form["contract"], form["reason"], lasts, uses, tuple(to), analyst)
     return form, heading
 
 
@@ -152,7 +152,7 @@ def test_a_contract_that_is_sent_is_read_back(data: st.DataObject) -> None:
         form["queries"] = data.draw(st.lists(texts, min_size=1, max_size=20))
         exact = data.draw(st.none() | st.booleans())
         form |= {} if exact is None else {"exact": exact}
-        wanted = QueryAsked(tuple(form["queries"]), bool(exact))
+        wanted = QueryInput(tuple(form["queries"]), bool(exact))
     elif flow == "task":
         form["query"] = data.draw(names)
         form["program"], program = data.draw(programs())
@@ -162,17 +162,17 @@ def test_a_contract_that_is_sent_is_read_back(data: st.DataObject) -> None:
         given_ = {"tier": tier, "seconds": seconds, "memory_mib": memory}
         form |= {key: one for key, one in given_.items() if one is not None}
         limits = Limits(float(seconds or 60), (memory or 2048) * 2**20)
-        wanted = TaskAsked(form["query"], program, tier, limits)
+        wanted = TaskInput(form["query"], program, tier, limits)
     elif flow == "output":
         form["query"] = data.draw(names)
-        wanted = OutputAsked(form["query"])
+        wanted = OutputInput(form["query"])
     else:
         form["task"] = data.draw(names)
-        wanted = SignalAsked(form["task"])
+        wanted = SignalInput(form["task"])
         if flow == "raw-signal":
             width = data.draw(st.none() | numbers)
             form |= {"exact": True} if width is None else {"width": number_text(width)}
-            wanted = RawSignalAsked(form["task"], width)
+            wanted = RawSignalInput(form["task"], width)
     CONTRACTS.validate(form)
     sent = read_contract(node(form))
     assert (sent.heading, sent.wanted) == (heading, wanted)
@@ -183,7 +183,7 @@ def test_a_contract_that_is_sent_is_read_back(data: st.DataObject) -> None:
 
 def test_the_usual_task_has_a_minute_and_two_gibibytes() -> None:
     wanted = read_contract(node(TASK)).wanted
-    assert isinstance(wanted, TaskAsked)
+    assert isinstance(wanted, TaskInput)
     assert wanted.limits == Limits()
     assert wanted.tier is None
 
@@ -284,7 +284,7 @@ def test_a_number_is_exact(value: object, exact: Fraction) -> None:
 
 def test_a_number_is_read_from_its_digits() -> None:
     wanted = read_contract(node(raw(RAW, width="0.1"))).wanted
-    assert isinstance(wanted, RawSignalAsked)
+    assert isinstance(wanted, RawSignalInput)
     assert wanted.width == Fraction(1, 10)
 
 

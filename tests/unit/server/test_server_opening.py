@@ -17,7 +17,7 @@ from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 from modicum.core.errors import UnavailableError
 from modicum.server import factory, settings_check
-from modicum.server.auth.setup import Door
+from modicum.server.auth.setup import PublicAddress
 from modicum.server.processes import Listening
 from modicum.server.settings.binding import overridden
 from modicum.server.settings.model import Settings
@@ -157,7 +157,7 @@ def test_a_check_tells_how_much_an_escrow_has(signing_in: Path) -> None:
     place = mo.EscrowPlace(folder / "vault", folder / "keys.json")
     ws = mo.open_escrow(folder / "ledger.db", place, actor="olga")
     declared = mo.Declared(TABLE)
-    owned = mo.Owned({"olga": ()}, 1)
+    owned = mo.Ownership({"olga": ()}, 1)
     ws.escrow.register("people", b"user_id,age\n1,30\n", declared, owned)
     assert "escrow      1 data set; vault " in check(signing_in).stdout
 
@@ -177,7 +177,7 @@ def test_with_an_escrow_the_log_alone_counts(
 
     def begun() -> None:
         settings = load_settings(signing_in)
-        door = Door("127.0.0.1", 8642, "me")
+        door = PublicAddress("127.0.0.1", 8642, "me")
         settings_check.checked(settings, "me")
         parts = factory.make_parts(settings, door)
         asyncio.run(parts.close())

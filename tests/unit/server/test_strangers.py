@@ -19,12 +19,12 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
-from modicum.server.auth.anonymous_limits import LimitedStrangers
-from modicum.server.auth.middleware import Guard
-from modicum.server.auth.setup import Door, _gate
+from modicum.server.auth.anonymous_limits import AnonymousLimits
+from modicum.server.auth.middleware import AuthMiddleware
+from modicum.server.auth.setup import PublicAddress, _gate
 from modicum.server.problems import problem_response
 from modicum.server.rate_limits import Rates
-from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.context import TelemetryContext
 from modicum.server.telemetry.log import Log
 
 MOST = 3
@@ -50,7 +50,7 @@ async def _app(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse("said", status)(scope, receive, send)
 
 
-def asked(app: LimitedStrangers, address: str, path: str) -> tuple[int, bytes]:
+def asked(app: AnonymousLimits, address: str, path: str) -> tuple[int, bytes]:
     """Return the status and the body of an answer."""
     told: list[Message] = []
 
@@ -86,7 +86,7 @@ def test_each_address_is_counted_and_whoever_is_known_is_not(
     steps: list[tuple[str, str, int]],
 ) -> None:
     now = 0.0
-    app = LimitedStrangers(_app, Rates(MOST, clock=lambda: now))
+    app = AnonymousLimits(_app, Rates(MOST, clock=lambda: now))
     left: dict[str, float] = defaultdict(lambda: float(MOST))
     for address, path, seconds in steps:
         now += seconds
@@ -108,7 +108,7 @@ def test_each_address_is_counted_and_whoever_is_known_is_not(
 @pytest.mark.parametrize("one", [*ADDRESSES])
 @pytest.mark.parametrize("other", [*ADDRESSES])
 def test_who_has_several_addresses_has_one_count(one: str, other: str) -> None:
-    app = LimitedStrangers(_app, Rates(1, clock=lambda: 0.0))
+    app = AnonymousLimits(_app, Rates(1, clock=lambda: 0.0))
     assert asked(app, one, "/wrong")[0] == 401
     expected = 429 if ADDRESSES[one] == ADDRESSES[other] else 401
     assert asked(app, other, "/wrong")[0] == expected
@@ -121,7 +121,7 @@ def test_signing_in_is_counted_before_the_provider_is_asked() -> None:
         reached.append(scope["path"])
         await PlainTextResponse("", 303)(scope, receive, send)
 
-    app = LimitedStrangers(signs_in, Rates(MOST, clock=lambda: 0.0))
+    app = AnonymousLimits(signs_in, Rates(MOST, clock=lambda: 0.0))
     told = [asked(app, "203.0.113.9", SIGN_IN[turn % 2])[0] for turn in range(6)]
     assert told == [303] * MOST + [429] * (6 - MOST)
     assert len(reached) == MOST
@@ -131,9 +131,9 @@ def test_who_comes_through_a_proxy_is_told_from_others_behind_it(
     tmp_path: Path,
 ) -> None:
     settings = settings_of(WITH_OIDC, tmp_path)
-    gate = _gate(settings, Door("127.0.0.1", 8642, "ann"))
-    limited = LimitedStrangers(_app, Rates(1, clock=lambda: 0.0))
-    app = Guard(limited, gate, problem_response)
+    gate = _gate(settings, PublicAddress("127.0.0.1", 8642, "ann"))
+    limited = AnonymousLimits(_app, Rates(1, clock=lambda: 0.0))
+    app = AuthMiddleware(limited, gate, problem_response)
     client = TestClient(app, base_url=PUBLIC, client=(PROXY, 40000))
 
     def status(address: str) -> int:
@@ -152,7 +152,7 @@ def log() -> io.StringIO:
 @pytest.fixture
 def server(tmp_path: Path, log: io.StringIO) -> Iterator[Served]:
     (tmp_path / "policy.yaml").write_text(POLICY)
-    ledger, watch = tmp_path / "ledger.db", Watch(Log(log))
+    ledger, watch = tmp_path / "ledger.db", TelemetryContext(Log(log))
     rates = Rates(MOST, clock=lambda: 0.0)
     policy = tmp_path / "policy.yaml"
     with served(ledger, policy=policy, strangers=rates, watch=watch) as found:

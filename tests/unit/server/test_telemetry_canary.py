@@ -29,7 +29,7 @@ from samples.small import POLICY
 from modicum.server.resources import Equipment
 from modicum.server.service.threads import Threads
 from modicum.server.settings.tables import TablesOf
-from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.context import TelemetryContext
 from modicum.server.telemetry.library_logs import taking_over
 from modicum.server.telemetry.log import Level, Log
 from modicum.server.telemetry.traces import OpenTelemetry
@@ -93,7 +93,7 @@ def seen(folder: Path) -> Iterator[Seen]:
     rows = pa.table({"name": names, "amount": AMOUNTS})
     pq.write_table(rows, folder / "visits.parquet")
     tables = {"visits": TablesOf({"": str(folder / "visits.parquet")})}
-    watch = Watch(log, OpenTelemetry(provider))
+    watch = TelemetryContext(log, OpenTelemetry(provider))
     ledger = folder / "ledger.db"
     with (
         taking_over(log),

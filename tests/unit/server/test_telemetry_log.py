@@ -21,14 +21,14 @@ from starlette.types import Message, Receive, Scope, Send
 
 from modicum.core.errors import Code, Problem, VerificationError
 from modicum.server.app import build
-from modicum.server.auth.authenticators import Chain
+from modicum.server.auth.authenticators import Authenticators
 from modicum.server.auth.middleware import Gate
-from modicum.server.auth.setup import Entrance
+from modicum.server.auth.setup import Authentication
 from modicum.server.service.threads import Threads
-from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.context import TelemetryContext
 from modicum.server.telemetry.log import Level, Log
 from modicum.server.telemetry.log import Served as ServedRequest
-from modicum.server.telemetry.middleware import NO_ROUTE, Observed
+from modicum.server.telemetry.middleware import NO_ROUTE, TelemetryMiddleware
 from modicum.server.telemetry.tracebacks import CAUSES, FRAMES, frames_of, kinds_of
 
 ROOT = Path(__file__).parents[3]
@@ -162,7 +162,7 @@ def test_what_led_to_an_exception_is_told_by_type() -> None:
 def logged(folder: Path) -> Iterator[tuple[Served, io.StringIO]]:
     (folder / "policy.yaml").write_text(POLICY)
     stream = io.StringIO()
-    watch = Watch(Log(stream, Level.DEBUG))
+    watch = TelemetryContext(Log(stream, Level.DEBUG))
     ledger, policy = folder / "ledger.db", folder / "policy.yaml"
     with served(ledger, policy=policy, watch=watch) as server:
         yield server, stream
@@ -206,7 +206,7 @@ def test_a_server_with_an_entrance_tells_the_same(tmp_path: Path) -> None:
     """The gate stands between whoever watches and the routes: both see one request."""
     with logged(tmp_path) as (server, stream):
         gate = Gate(frozenset({"127.0.0.1"}), (), is_https=False)
-        server.parts.entrance = Entrance(Chain([], "modicum"), gate)
+        server.parts.entrance = Authentication(Authenticators([], "modicum"), gate)
         app = build(server.parts)
         here = TestClient(app, "http://127.0.0.1", client=("127.0.0.1", 40000))
         for path in ("healthz", "readyz", "metrics", "api/v1/rules", "nowhere"):
@@ -268,7 +268,9 @@ def test_answers_that_do_not_come_to_their_end(
     import asyncio
 
     stream = io.StringIO()
-    sent = asyncio.run(ask(Observed(app, Watch(Log(stream))), request()))
+    sent = asyncio.run(
+        ask(TelemetryMiddleware(app, TelemetryContext(Log(stream))), request())
+    )
     told = lines(stream)
     assert [one["event"] for one in told] == events
     assert told[-1]["status"] == status

@@ -29,9 +29,9 @@ from modicum.core.errors import (
 )
 from modicum.server.app import build
 from modicum.server.telemetry.ledger_metrics import (
-    Found,
     LedgerFacts,
     Remembered,
+    SampledMetrics,
     Working,
     glance,
     rounded_up,
@@ -357,7 +357,7 @@ def test_a_scrape_does_not_wait_for_who_looks_long() -> None:
 def test_a_ledger_that_cannot_be_read_is_told_of(
     error: Exception, readable: int, sound: int | None
 ) -> None:
-    async def scrape() -> Found | None:
+    async def scrape() -> SampledMetrics | None:
         ledger = Watched()
         ledger.error = error
         return await Remembered(ledger.look, lambda: ledger.now).found()

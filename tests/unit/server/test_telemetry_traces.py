@@ -28,7 +28,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from samples.served import HEADER, Served, served
 from samples.small import POLICY, counts
 
-from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.context import TelemetryContext
 from modicum.server.telemetry.traces import (
     NoTraces,
     OpenTelemetry,
@@ -40,11 +40,11 @@ ROOT = Path(__file__).parents[3]
 
 
 @contextmanager
-def recorded() -> Iterator[tuple[Watch, InMemorySpanExporter]]:
+def recorded() -> Iterator[tuple[TelemetryContext, InMemorySpanExporter]]:
     spans = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(spans))
-    yield Watch(traces=OpenTelemetry(provider)), spans
+    yield TelemetryContext(traces=OpenTelemetry(provider)), spans
     provider.shutdown()
 
 
@@ -213,7 +213,7 @@ def test_two_parents_are_none() -> None:
 def test_nothing_is_traced_or_loaded_unless_somebody_says_where_to() -> None:
     code = (
         "import sys\n"
-        "from modicum.server.telemetry.context import Watch\n"
+        "from modicum.server.telemetry.context import TelemetryContext\n"
         "from modicum.server.telemetry.traces import traces_to\n"
         "with traces_to(None, '1').request(None) as (trace, _):\n"
         "    assert len(trace) == 32 and int(trace, 16)\n"

@@ -20,7 +20,7 @@ from samples.postgres import Cluster
 from samples.small import compiled
 from samples.stores import ROOT, append, numbered
 
-from modicum.api.ports.storage import KeptAnswer, Store, StoreTurn
+from modicum.api.ports.storage import Store, StoredAnswer, StoreTurn
 from modicum.core.errors import (
     Code,
     InvariantError,
@@ -33,7 +33,7 @@ from modicum.ledger.log.events import Annotated, Event, ReleaseReserved
 from modicum.ops.backup import backup as backing_up
 from modicum.ops.backup import restore as restoring
 from modicum.ops.backup.backup import (
-    ChainReading,
+    ChainReader,
     back_up,
     batches,
     fill,
@@ -108,7 +108,7 @@ def test_a_backup_has_nothing_of_what_a_server_keeps_beside_the_log(
     """A token that was revoked since would be good again once it is restored."""
     address = tmp_path / "ledger.db"
     kept_ledger(str(address), tmp_path)
-    answer = KeptAnswer("a key", "0" * 64, b"an answer", at(1))
+    answer = StoredAnswer("a key", "0" * 64, b"an answer", at(1))
     with open_store(address).turn() as turn:
         turn.keep([answer], forget_before="")
     with closing(sqlite3.connect(address, isolation_level=None)) as connection:
@@ -522,7 +522,7 @@ def test_a_copy_that_lost_something_gets_no_name(
 
 def test_a_copy_is_held_against_its_source() -> None:
     rows = list(log())
-    source = ChainReading(rows).to_the_end()
+    source = ChainReader(rows).to_the_end()
     assert (source.seq, source.head) == (len(rows), rows[-1].hash)
     require_same(rows, source)
     with pytest.raises(VerificationError, match=f"ends at entry {len(rows) - 1}"):
@@ -531,7 +531,7 @@ def test_a_copy_is_held_against_its_source() -> None:
         with pytest.raises(ChainBreakError):
             require_same(wrong, source)
     with pytest.raises(VerificationError):
-        require_same(rows, ChainReading(rows[:-1]).to_the_end())
+        require_same(rows, ChainReader(rows[:-1]).to_the_end())
     other = sealed([Annotated("", str(number)) for number in range(len(rows))])
     with pytest.raises(VerificationError):
         require_same(other, source)

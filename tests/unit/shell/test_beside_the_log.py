@@ -21,7 +21,7 @@ from modicum.cli.main import app
 from modicum.server.auth.registry import Registry, open_registry
 from modicum.storage.service_tables import Statement
 from modicum.system.clock import FixedClock
-from modicum.writer.idempotency import Once, Replayed
+from modicum.writer.idempotency import IdempotencyKey, Replayed
 from modicum.writer.service import Decider
 
 ANALYST = {Role.ANALYST: frozenset({"canary-data-set"})}
@@ -62,7 +62,7 @@ def fill(store: Store) -> list[str]:
         TokenTerms("olga", ANALYST, name="canary-name"), created_by="ada"
     )
     opened = registry.add_session(Identity("olga", ANALYST), seconds=60)
-    once = Once("canary-key", "ca" * 32, lambda answer: b"canary-answer")
+    once = IdempotencyKey("canary-key", "ca" * 32, lambda answer: b"canary-answer")
     with Decider(store, FixedClock(NOON), policy=compiled(), actor="tester") as decider:
         decider.submit(counts("r-1"), once=once)
         with pytest.raises(Replayed):

@@ -43,15 +43,15 @@ from modicum.storage.proofs.ledger_log import (
 from modicum.storage.proofs.receipts import sign_receipt
 from modicum.storage.proofs.signing_keys import Signing
 from modicum.storage.proofs.verification import Trust
-from modicum.storage.read_only import StillStore, up_to
+from modicum.storage.read_only import ReadOnlyStore, up_to
 from modicum.storage.sqlite_store import SqliteStore
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ledgers" / "v1.db"
 
 
-def given(rows: Sequence[Record]) -> StillStore:
+def given(rows: Sequence[Record]) -> ReadOnlyStore:
     """Return a store that has these records."""
-    return StillStore("given", lambda after, limit: iter(rows[after:][:limit]))
+    return ReadOnlyStore("given", lambda after, limit: iter(rows[after:][:limit]))
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from modicum.core.errors import (
 from modicum.ledger import Standing
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.system.clock import FixedClock
-from modicum.writer.queue import Waiting, too_long
+from modicum.writer.queue import QueuedRequest, too_long
 from modicum.writer.service import Decider, Limits
 
 #: No test waits longer for a thread; only a test that fails waits so long.
@@ -237,7 +237,7 @@ def test_work_that_cannot_be_made_anew_is_its_own_mistake(decider: Decider) -> N
     def again(_: object) -> Any:
         raise RuntimeError("its description breaks")
 
-    broken = decider._desk.join(Waiting(outdated, "client", again))
+    broken = decider._desk.join(QueuedRequest(outdated, "client", again))
     with pytest.raises(RuntimeError, match="its description breaks"):
         broken.result(PATIENCE)
     assert decider.submit(counts("later", rho=TINY)).allowed
@@ -253,7 +253,7 @@ def test_a_batch_that_is_cut_short_says_what_was_done(
     with serving(tmp_path, limits=Limits(batch=2, queue=2)) as decider:
         join, joined = decider._desk._line.join, []
 
-        def joining(ones: list[Waiting]) -> None:
+        def joining(ones: list[QueuedRequest]) -> None:
             joined.append(len(ones))
             if len(joined) == 2:
                 raise too_long(2)
@@ -279,9 +279,9 @@ def test_a_batch_of_which_nothing_was_done_is_refused(decider: Decider) -> None:
 
 
 def test_a_promise_knows_no_second_end() -> None:
-    from modicum.writer.future import Promise
+    from modicum.writer.future import Deferred
 
-    promise: Promise[int] = Promise()
+    promise: Deferred[int] = Deferred()
     assert promise.begin()
     assert not promise.begin()
     promise.keep(1)

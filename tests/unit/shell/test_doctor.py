@@ -44,7 +44,7 @@ from modicum.ops.doctor.machine import (
     requirements,
 )
 from modicum.storage.factory import open_store
-from modicum.storage.sqlite_lock import Turnstile
+from modicum.storage.sqlite_lock import SqliteLock
 from modicum.system.clock import FixedClock
 
 OK, WARN, FAIL = Status.OK, Status.WARN, Status.FAIL
@@ -256,7 +256,7 @@ def test_a_turn_that_cannot_be_had(
     taken, enough = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with Turnstile(ledger.resolve(), 20).writing():
+        with SqliteLock(ledger.resolve(), 20).writing():
             taken.set()
             enough.wait(60)
 

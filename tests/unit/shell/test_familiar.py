@@ -22,12 +22,12 @@ import modicum as mo
 from modicum.api.local.balances import Entry
 from modicum.api.local.submit import prepared
 from modicum.core.errors import InputError, ModicumError, UnavailableError
-from modicum.release.memo import Memory
+from modicum.release.memo import Memo
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.system.clock import FixedClock
 from modicum.writer import preparation as clerks
 from modicum.writer import price_cache
-from modicum.writer.price_cache import Familiar, Plain
+from modicum.writer.price_cache import Plain, PriceCache
 from modicum.writer.service import Decider
 
 #: No test waits longer for a thread; only a test that fails waits so long.
@@ -249,7 +249,7 @@ def _told(ask: Callable[[], Any]) -> tuple[str, str]:
 
 
 def test_releases_are_alike_if_their_mechanisms_are() -> None:
-    known, policy = Familiar(), compiled()
+    known, policy = PriceCache(), compiled()
     first = Plain.of(counts("a", rho=TINY))
     assert first is not None
     known.note(first, policy)
@@ -272,8 +272,8 @@ def test_releases_are_alike_if_their_mechanisms_are() -> None:
 
 def test_only_so_much_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(price_cache, "KNOWN_MAX", 3)
-    known, policy = Familiar(), compiled()
-    assert isinstance(known._known, Memory)
+    known, policy = PriceCache(), compiled()
+    assert isinstance(known._known, Memo)
     for number in range(20):
         one = Plain.of(counts("a", rho=f"0.{number + 1}"))
         assert one is not None

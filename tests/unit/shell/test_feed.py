@@ -10,7 +10,7 @@ from samples.simulation import Disk, FaultyStore
 
 from modicum.core.errors import Code, VerificationError
 from modicum.ledger import Record
-from modicum.writer.log_tail import Feed, FeedingStore, FollowingStore
+from modicum.writer.log_tail import FeedingStore, FollowingStore, LogTail
 
 
 class Seconds:
@@ -48,7 +48,7 @@ def store_of(disk: Disk) -> Counted:
 
 
 def test_what_is_not_here_is_not_guessed() -> None:
-    feed = Feed(clock=Seconds())
+    feed = LogTail(clock=Seconds())
     assert feed.since(0) is None
     feed.add(records(5, 9))
     assert feed.since(3) is None
@@ -59,7 +59,7 @@ def test_what_is_not_here_is_not_guessed() -> None:
 
 
 def test_only_the_latest_are_kept() -> None:
-    feed = Feed(records_kept=10, clock=Seconds())
+    feed = LogTail(records_kept=10, clock=Seconds())
     for seq in range(1, 100):
         feed.add([record(seq)])
     assert feed.since(88) is not None
@@ -69,7 +69,7 @@ def test_only_the_latest_are_kept() -> None:
 
 
 def test_another_log_takes_the_place_of_this_one() -> None:
-    feed = Feed(clock=Seconds())
+    feed = LogTail(clock=Seconds())
     feed.add(records(1, 9))
     feed.add(records(1, 4, log="b"))
     assert feed.since(0) == records(1, 4, log="b")
@@ -81,7 +81,7 @@ def test_another_log_takes_the_place_of_this_one() -> None:
 @pytest.mark.parametrize("seed", range(examples(20)))
 def test_a_reader_reads_the_log_whoever_feeds(seed: int) -> None:
     rng, seconds, disk = random.Random(seed), Seconds(), Disk()
-    feed = Feed(records_kept=rng.choice([1, 5, 1000]), clock=seconds)
+    feed = LogTail(records_kept=rng.choice([1, 5, 1000]), clock=seconds)
     reader = FollowingStore(store_of(disk), feed, fresh_seconds=1.0)
     known: list[Record] = []
     for _ in range(60):
@@ -91,7 +91,7 @@ def test_a_reader_reads_the_log_whoever_feeds(seed: int) -> None:
         disk.records += new
         if rng.random() < 0.6:  # Else another process did it.
             feed.add(disk.records[max(0, size - rng.randrange(3)) :])
-            feed.note_look()
+            feed.note_refresh()
         if rng.random() < 0.7:
             after = max(0, len(known) - rng.choice([0, 1, 5]))
             got = list(reader.read(after))
@@ -104,7 +104,7 @@ def test_a_reader_reads_the_log_whoever_feeds(seed: int) -> None:
 def test_the_store_is_left_alone_while_memory_is_fresh() -> None:
     seconds, disk = Seconds(), Disk()
     disk.records += records(1, 3)
-    store, feed = store_of(disk), Feed(clock=seconds)
+    store, feed = store_of(disk), LogTail(clock=seconds)
     reader = FollowingStore(store, feed, fresh_seconds=1.0)
     assert list(reader.read(0)) == disk.records
     assert (store.reads, reader.exists()) == (1, True)
@@ -117,7 +117,7 @@ def test_the_store_is_left_alone_while_memory_is_fresh() -> None:
 
 
 def test_large_records_are_let_go_earlier() -> None:
-    feed = Feed(records_kept=1000, bytes_kept=100, clock=Seconds())
+    feed = LogTail(records_kept=1000, bytes_kept=100, clock=Seconds())
     for seq in range(1, 60):
         feed.add([Record(seq, b"x" * 30, f"a-{seq}")])
         kept = feed.since(seq - 1)
@@ -135,7 +135,7 @@ def test_large_records_are_let_go_earlier() -> None:
 @pytest.mark.parametrize("seed", range(examples(10)))
 def test_what_is_kept_is_bounded_whatever_comes(seed: int) -> None:
     rng = random.Random(seed)
-    feed, seq = Feed(records_kept=8, bytes_kept=200, clock=Seconds()), 0
+    feed, seq = LogTail(records_kept=8, bytes_kept=200, clock=Seconds()), 0
     for _ in range(80):
         if rng.random() < 0.05:
             seq = rng.randrange(seq + 5)  # Another log, or a gap.
@@ -166,7 +166,7 @@ def test_a_log_that_ends_too_early_is_refused_until_it_is_whole(
     seconds, disk = Seconds(), Disk()
     whole = records(1, 4)
     disk.records += whole
-    feed = Feed(clock=seconds)
+    feed = LogTail(clock=seconds)
     reader = FollowingStore(store_of(disk), feed, fresh_seconds=1.0)
     assert list(reader.read(0)) == whole
     disk.records = whole[:3]
@@ -191,7 +191,7 @@ def test_a_log_that_ends_too_early_is_refused_until_it_is_whole(
 def test_another_record_in_place_of_a_known_one_is_refused(limit: int | None) -> None:
     seconds, disk = Seconds(), Disk()
     disk.records += records(1, 4)
-    reader = FollowingStore(store_of(disk), Feed(clock=seconds), fresh_seconds=1.0)
+    reader = FollowingStore(store_of(disk), LogTail(clock=seconds), fresh_seconds=1.0)
     assert len(list(reader.read(0))) == 4
     disk.records = [*records(1, 2), *records(3, 9, log="b")]
     seconds.now = 2.0
@@ -200,7 +200,7 @@ def test_another_record_in_place_of_a_known_one_is_refused(limit: int | None) ->
 
 @pytest.mark.spec("LED-18")
 def test_what_the_writer_finds_missing_no_reader_reads_from_memory() -> None:
-    disk, feed = Disk(), Feed(clock=Seconds())
+    disk, feed = Disk(), LogTail(clock=Seconds())
     disk.records += records(1, 4)
     writer = FeedingStore(store_of(disk), feed)
     reader = FollowingStore(store_of(disk), feed)
@@ -215,7 +215,7 @@ def test_what_the_writer_finds_missing_no_reader_reads_from_memory() -> None:
 def test_a_part_of_a_log_is_no_contradiction() -> None:
     seconds, disk = Seconds(), Disk()
     disk.records += records(1, 9)
-    feed = Feed(records_kept=2, clock=seconds)
+    feed = LogTail(records_kept=2, clock=seconds)
     reader = FollowingStore(store_of(disk), feed, fresh_seconds=0.0)
     for after, limit in ((0, None), (0, 3), (8, 1), (9, None), (9, 2), (4, 0)):
         seconds.now += 1.0

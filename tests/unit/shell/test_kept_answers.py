@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples.stores import Place, append, numbered, postgres_place, sqlite_place
 
-from modicum.api.ports.storage import KeptAnswer, Store
+from modicum.api.ports.storage import Store, StoredAnswer
 from modicum.core.errors import InvariantError, VerificationError
 from modicum.storage.service_tables import FORGOTTEN_MAX
 
@@ -34,24 +34,24 @@ def store(place: Place) -> Iterator[Store]:
     opened.close()
 
 
-def kept(key: str, *, at: str = AT, answer: bytes = b"{}") -> KeptAnswer:
-    return KeptAnswer(key, "d" * 64, answer, at)
+def kept(key: str, *, at: str = AT, answer: bytes = b"{}") -> StoredAnswer:
+    return StoredAnswer(key, "d" * 64, answer, at)
 
 
-def keep(store: Store, *answers: KeptAnswer, forget_before: str = "") -> None:
+def keep(store: Store, *answers: StoredAnswer, forget_before: str = "") -> None:
     with store.turn() as turn:
         turn.keep(answers, forget_before=forget_before)
 
 
-def known(store: Store, *keys: str) -> dict[str, KeptAnswer]:
+def known(store: Store, *keys: str) -> dict[str, StoredAnswer]:
     with store.turn() as turn:
         return dict(turn.answered(keys))
 
 
 def test_what_is_kept_is_found_again_as_it_was(place: Place, store: Store) -> None:
     ones = [
-        KeptAnswer("a key", "0" * 64, bytes(range(256)) * 3, AT),
-        KeptAnswer("schlüssel '\";%s{s}?", "f" * 64, b"", EARLY),
+        StoredAnswer("a key", "0" * 64, bytes(range(256)) * 3, AT),
+        StoredAnswer("schlüssel '\";%s{s}?", "f" * 64, b"", EARLY),
     ]
     with store.turn() as turn:
         turn.append(numbered(1, 1))
@@ -84,10 +84,10 @@ def test_a_process_that_is_killed_keeps_both_or_neither(
     append(store, numbered(1, 1))
     store.close()
     script = """
-from modicum.api.ports.storage import KeptAnswer
+from modicum.api.ports.storage import StoredAnswer
 with store.turn() as turn:
     turn.append(numbered(2, 2))
-    turn.keep([KeptAnswer("k", "d" * 64, b"{}", "2026")], forget_before="")
+    turn.keep([StoredAnswer("k", "d" * 64, b"{}", "2026")], forget_before="")
     IN
 die()
 """

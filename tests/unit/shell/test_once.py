@@ -22,7 +22,7 @@ from modicum.api.local import Workspace
 from modicum.api.local.balances import Entry
 from modicum.api.local.governance.annotations import annotate
 from modicum.api.local.live_ledger import LiveLedger
-from modicum.api.ports.storage import KeptAnswer, Store
+from modicum.api.ports.storage import Store, StoredAnswer
 from modicum.core.errors import (
     ApprovalError,
     Code,
@@ -36,9 +36,9 @@ from modicum.ledger import event_of
 from modicum.ledger.log.events import Annotated
 from modicum.system.clock import FixedClock, add_seconds
 from modicum.writer.group_commit import Writer
-from modicum.writer.idempotency import Once, Replayed
-from modicum.writer.log_tail import Feed, FeedingStore
-from modicum.writer.queue import Waiting, WaitingLine
+from modicum.writer.idempotency import IdempotencyKey, Replayed
+from modicum.writer.log_tail import FeedingStore, LogTail
+from modicum.writer.queue import Queue, QueuedRequest
 from modicum.writer.service import Decider
 
 PATIENCE = 20.0
@@ -52,9 +52,9 @@ approvals:
 
 def once(
     key: str, body: str = "a", render: Callable[[Any], bytes] | None = None
-) -> Once:
+) -> IdempotencyKey:
     """Return what makes a request one that is done once."""
-    return Once(key, sha256(body.encode()).hexdigest(), render or _render)
+    return IdempotencyKey(key, sha256(body.encode()).hexdigest(), render or _render)
 
 
 def _render(answer: Any) -> bytes:
@@ -102,9 +102,9 @@ class Office:
 
     def open(self, rng: random.Random | None) -> None:
         """Begin anew, as a process that was started again: only the disk is left."""
-        self.line = WaitingLine(1000)
+        self.line = Queue(1000)
         ledger = LiveLedger(
-            FeedingStore(Fragile(self.disk, rng, self.faults), Feed()),
+            FeedingStore(Fragile(self.disk, rng, self.faults), LogTail()),
             self.clock,
             policy=compiled(),
             actor="office",
@@ -133,7 +133,7 @@ class Office:
     def _request(self) -> tuple[str, str]:
         return f"k{self.rng.randrange(12)}", self.rng.choice(["a", "a", "a", "b"])
 
-    def _waiting(self, key: str, body: str) -> Waiting:
+    def _waiting(self, key: str, body: str) -> QueuedRequest:
         kind = int(key[1:]) % 4
 
         def work(entry: Entry) -> str:
@@ -143,7 +143,7 @@ class Office:
                 annotate(entry, f"{key} {body}")
             return f"{key} {body} {entry.added}"
 
-        return Waiting(work, "client", once=once(key, body))
+        return QueuedRequest(work, "client", once=once(key, body))
 
     def done(self) -> Counter[str]:
         """Return how often each request was done, as the log says."""
@@ -151,7 +151,7 @@ class Office:
         return Counter(one.text for one in bodies if isinstance(one, Annotated))
 
 
-def told(one: Waiting) -> str:
+def told(one: QueuedRequest) -> str:
     """Return in a word what somebody was told."""
     if not one.answer.done():
         return "nothing"  # It stood in line when all went down.
@@ -224,7 +224,7 @@ class Watched:
     def __init__(self, store: Any) -> None:
         self._store = store
         self.looked_up: list[set[str]] = []
-        self.kept: list[KeptAnswer] = []
+        self.kept: list[StoredAnswer] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -243,12 +243,12 @@ class WatchedTurn:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._turn, name)
 
-    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+    def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
         self._store.looked_up.append(set(keys))
-        found: Mapping[str, KeptAnswer] = self._turn.answered(keys)
+        found: Mapping[str, StoredAnswer] = self._turn.answered(keys)
         return found
 
-    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+    def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
         self._store.kept += answers
         self._turn.keep(answers, forget_before=forget_before)
 
@@ -516,19 +516,19 @@ def test_a_malformed_key_is_refused(key: str) -> None:
 @pytest.mark.parametrize("digest", ["", "a" * 63, "A" * 64, "a" * 65, "g" * 64])
 def test_a_malformed_digest_is_refused(digest: str) -> None:
     with pytest.raises(InputError):
-        Once("k", digest, _render)
-    assert Once("k" * 255, "0123456789abcdef" * 4, _render).key == "k" * 255
+        IdempotencyKey("k", digest, _render)
+    assert IdempotencyKey("k" * 255, "0123456789abcdef" * 4, _render).key == "k" * 255
 
 
 def test_a_begun_activation_that_is_withdrawn_keeps_no_answer(tmp_path: Path) -> None:
     """A ledger is not begun by a mistake, and no answer says that it was."""
     ws = workspace(tmp_path)
     with suppress(KeyError), ws._store.turn() as turn:
-        from modicum.api.local.balances import Book
+        from modicum.api.local.balances import LedgerBalances
 
-        entry = Entry(Book(), turn, NOON, "tester")
+        entry = Entry(LedgerBalances(), turn, NOON, "tester")
         entry.activate(compiled())
-        entry.keep(KeptAnswer("k", "d" * 64, b"{}", NOON))
+        entry.keep(StoredAnswer("k", "d" * 64, b"{}", NOON))
         entry.withdraw_activation()
         entry.commit()
     with ws._store.turn() as turn:

@@ -16,7 +16,7 @@ from samples.stores import append, numbered, postgres_place
 from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import Identity
 from modicum.api.permissions.tokens import TokenTerms
-from modicum.api.ports.storage import KeptAnswer
+from modicum.api.ports.storage import StoredAnswer
 from modicum.core.errors import (
     Code,
     UnavailableError,
@@ -295,7 +295,7 @@ def test_the_rights_that_the_manual_names_are_enough(
     postgres.execute(f"GRANT SELECT, INSERT, UPDATE ON {s}.tokens TO {user}")
     app = PostgresStore(store.name.replace("postgres@", f"{user}@"))
     append(app, numbered(2, 2))
-    kept = KeptAnswer("k", "d", b"a", "2026-05-01")
+    kept = StoredAnswer("k", "d", b"a", "2026-05-01")
     with app.turn() as turn:
         turn.keep([kept], forget_before="2026-04-01")
         assert turn.answered(["k"]) == {"k": kept}

@@ -16,7 +16,7 @@ from modicum.ops import simulation as shell
 from modicum.ops.simulation import (
     STEPS,
     ChosenEngine,
-    Spell,
+    Duration,
     added,
     engine_named,
     simulate_timed,
@@ -149,9 +149,9 @@ def test_a_step_gets_the_time_that_passed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_spells_add_up() -> None:
-    one, two = Spell(1, 2), Spell(0.5, 4)
-    assert added([one, two]) == one + two == Spell(1.5, 6)
-    assert added([]) == Spell()
+    one, two = Duration(1, 2), Duration(0.5, 4)
+    assert added([one, two]) == one + two == Duration(1.5, 6)
+    assert added([]) == Duration()
     assert one + two - two == one
 
 

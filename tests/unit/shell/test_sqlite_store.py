@@ -21,7 +21,7 @@ from modicum.core.errors import (
     UsageError,
     VerificationError,
 )
-from modicum.storage.sqlite_lock import Turnstile
+from modicum.storage.sqlite_lock import SqliteLock
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.storage.sqlite_tables import SCHEMA_VERSION
 
@@ -444,7 +444,7 @@ def test_beside_a_server_that_has_not_spoken_a_reader_makes_no_file(
 ) -> None:
     path = tmp_path / "a.db"
     append(SqliteStore(path), numbered(1, 2))
-    release = Turnstile(path, 1.0).keep_live()
+    release = SqliteLock(path, 1.0).mark_live()
     before = fingerprint(tmp_path)
     assert look(path) == [1, 2]
     assert fingerprint(tmp_path) == before
@@ -456,15 +456,15 @@ def test_a_fork_in_a_turn_locks_nobody_out(tmp_path: Path) -> None:
         place = sqlite_place(tmp_path / f"{keep_open}.db", keep_open=keep_open)
         ended, said = place.run(
             "import time\n"
-            "from modicum.storage.sqlite_lock import Turnstile\n"
+            "from modicum.storage.sqlite_lock import SqliteLock\n"
             "with store.turn() as turn:\n"
             "    turn.append(numbered(1, 1))\n"
             "    child = os.fork()\n"
             "    if child == 0:\n"
             "        time.sleep(600)\n"
             "store.close()\n"
-            "with Turnstile(sys.argv[1], 0.5).writing(): say('turn')\n"
-            "with Turnstile(sys.argv[1], 0.5).reading() as live: say(str(live))\n"
+            "with SqliteLock(sys.argv[1], 0.5).writing(): say('turn')\n"
+            "with SqliteLock(sys.argv[1], 0.5).reading() as live: say(str(live))\n"
             "os.kill(child, 9)\n"
         )
         assert (ended, said.split()) == (0, ["turn", "False"])
@@ -472,13 +472,13 @@ def test_a_fork_in_a_turn_locks_nobody_out(tmp_path: Path) -> None:
 
 def test_a_child_that_leaves_the_turn_does_not_end_it(tmp_path: Path) -> None:
     ended, said = sqlite_place(tmp_path / "a.db", keep_open=False).run(
-        "from modicum.storage.sqlite_lock import Turnstile, TurnTimeoutError\n"
-        "with Turnstile(sys.argv[1], 0.05).writing():\n"
+        "from modicum.storage.sqlite_lock import SqliteLock, TurnTimeoutError\n"
+        "with SqliteLock(sys.argv[1], 0.05).writing():\n"
         "    child = os.fork()\n"
         "    if child:\n"
         "        os.waitpid(child, 0)\n"
         "        try:\n"
-        "            with Turnstile(sys.argv[1], 0.05).writing(): say('two')\n"
+        "            with SqliteLock(sys.argv[1], 0.05).writing(): say('two')\n"
         "        except TurnTimeoutError:\n"
         "            say('one')\n"
         "if child == 0:\n"

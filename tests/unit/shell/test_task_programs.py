@@ -21,7 +21,7 @@ from modicum.escrow.catalog import CATALOGUE
 from modicum.escrow.evaluations import Evaluation
 from modicum.escrow.programs import Cell, Program, Table
 from modicum.sandbox.catalog import installed
-from modicum.sandbox.trial import try_out
+from modicum.sandbox.trial import dry_run
 
 Score = Callable[..., float | None]
 
@@ -501,7 +501,7 @@ def test_scores_are_the_same_in_every_process() -> None:
     found, model = people(6, 30), "sklearn:RandomForestClassifier"
     task = tasks.fit(model, target="income", weight="people", **CLASSIFIERS[model])
     program = tasks.program(task, tasks.accuracy(), installed())
-    first, second = (try_out(program, {"t": found}) for _ in range(2))
+    first, second = (dry_run(program, {"t": found}) for _ in range(2))
     assert first.score is not None, first
     assert first == second
     assert first.printed == ""

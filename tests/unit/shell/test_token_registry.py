@@ -40,7 +40,7 @@ from modicum.server.auth.registry import (
     open_registry,
 )
 from modicum.server.auth.registry_rows import FORGOTTEN_MAX
-from modicum.storage.read_only import StillStore
+from modicum.storage.read_only import ReadOnlyStore
 from modicum.system.clock import FixedClock, add_seconds
 
 DAY = 24 * 60 * 60
@@ -462,7 +462,7 @@ def test_no_ledger_is_begun_by_a_token(place: Place, clock: FixedClock) -> None:
 
 def test_what_is_only_read_keeps_no_tokens() -> None:
     with pytest.raises(UsageError):
-        open_registry(StillStore("a bundle", lambda after, limit: iter(())))
+        open_registry(ReadOnlyStore("a bundle", lambda after, limit: iter(())))
 
 
 # --- what was read a moment ago ---

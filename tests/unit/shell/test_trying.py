@@ -13,7 +13,7 @@ from modicum.escrow.dummy_data import dummy_answers
 from modicum.escrow.programs import Program, Table
 from modicum.query.parser import parse_query
 from modicum.sandbox.catalog import installed
-from modicum.sandbox.trial import PRINTED_MAX, UNHELD, try_out
+from modicum.sandbox.trial import PRINTED_MAX, UNHELD, dry_run
 
 TABLE = {"t": Table(("town", "n"), (("a", 1), ("b", None)))}
 
@@ -21,7 +21,7 @@ TABLE = {"t": Table(("town", "n"), (("a", 1), ("b", None)))}
 def tried(body: str, **given: object) -> tuple[float | None, str, str]:
     lines = "".join(f"    {line}\n" for line in body.split("\n"))
     program = tasks.own(f"def score(tables, arguments, reference):\n{lines}")
-    found = try_out(program, TABLE, seconds=20)
+    found = dry_run(program, TABLE, seconds=20)
     assert UNHELD in str(found)
     return found.score, found.remark, found.printed
 
@@ -69,14 +69,14 @@ def test_it_is_given_up_when_its_time_is_over() -> None:
         "    print('begun', flush=True)\n"
         "    while True: pass\n"
     )
-    found = try_out(program, TABLE, seconds=1.5)
+    found = dry_run(program, TABLE, seconds=1.5)
     assert (found.score, found.remark) == (None, "it took more than 1.5 seconds")
 
 
 def test_only_python_is_tried_out() -> None:
     module = Program("wasm", b"\0asm", {}, tasks.accuracy().range)
     with pytest.raises(InputError) as caught:
-        try_out(module, TABLE)
+        dry_run(module, TABLE)
     assert caught.value.code is Code.NOT_SUPPORTED
 
 
@@ -92,6 +92,6 @@ def test_a_task_is_tried_on_made_up_answers() -> None:
     program = tasks.program(
         tasks.answers("t"), asked, installed(), {"t": made_up.columns}
     )
-    found = try_out(program, {"t": made_up})
+    found = dry_run(program, {"t": made_up})
     assert found.score is not None
     assert found.printed == ""

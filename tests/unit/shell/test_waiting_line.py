@@ -12,27 +12,27 @@ import pytest
 from budget import counted
 
 from modicum.core.errors import InvariantError, UnavailableError
-from modicum.writer.future import Promise, Reply
-from modicum.writer.queue import Waiting, WaitingLine, not_read
+from modicum.writer.future import Deferred, Reply
+from modicum.writer.queue import Queue, QueuedRequest, not_read
 
 #: No test waits longer for a thread; only a test that fails waits so long.
 PATIENCE = 20.0
 
 
-def waiting(name: str = "") -> Waiting:
-    return Waiting(not_read, name)
+def waiting(name: str = "") -> QueuedRequest:
+    return QueuedRequest(not_read, name)
 
 
-def names(ones: list[Waiting]) -> list[str]:
+def names(ones: list[QueuedRequest]) -> list[str]:
     return [one.actor for one in ones]
 
 
 # --- answers -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [Reply, Promise])
+@pytest.mark.parametrize("kind", [Reply, Deferred])
 def test_an_answer_is_begun_or_cancelled_and_not_both(
-    kind: type[Reply[int] | Promise[int]],
+    kind: type[Reply[int] | Deferred[int]],
 ) -> None:
     ready = threading.Barrier(2)
 
@@ -128,7 +128,7 @@ def test_who_is_interrupted_while_waiting_may_wait_again() -> None:
 
 
 def test_it_is_first_come_first_served_and_bounded() -> None:
-    line = WaitingLine(3)
+    line = Queue(3)
     line.join([waiting("a"), waiting("b")])
     with pytest.raises(UnavailableError):
         line.join([waiting("c"), waiting("d")])  # All together, or not at all.
@@ -142,7 +142,7 @@ def test_it_is_first_come_first_served_and_bounded() -> None:
 
 def test_nobody_who_comes_wakes_nobody() -> None:
     """An empty batch is no reason to end, and neither is the end of patience."""
-    line = WaitingLine(3)
+    line = Queue(3)
     with ThreadPoolExecutor(1) as pool:
         taking = pool.submit(line.take, 3)
         while not line._is_listening:
@@ -154,7 +154,7 @@ def test_nobody_who_comes_wakes_nobody() -> None:
 
 
 def test_a_bell_that_rings_when_the_time_is_over_rings_once() -> None:
-    line = WaitingLine(3)
+    line = Queue(3)
     bell = line._bell
 
     class Late:
@@ -175,7 +175,7 @@ def test_a_bell_that_rings_when_the_time_is_over_rings_once() -> None:
 
 @pytest.mark.parametrize("drain", [True, False])
 def test_closing_wakes_whoever_takes_or_pauses(drain: bool) -> None:
-    line, paused = WaitingLine(3), WaitingLine(3)
+    line, paused = Queue(3), Queue(3)
     with ThreadPoolExecutor(2) as pool:
         taking = pool.submit(line.take, 3)
         pausing = pool.submit(paused.pause, PATIENCE * 10)
@@ -193,7 +193,7 @@ def test_closing_wakes_whoever_takes_or_pauses(drain: bool) -> None:
 @pytest.mark.parametrize("seed", range(counted(5)))
 def test_nobody_is_lost_however_they_meet(seed: int) -> None:
     """Many come while one takes, whose patience ends again and again."""
-    rng, line = random.Random(seed), WaitingLine(10**6)
+    rng, line = random.Random(seed), Queue(10**6)
     sizes = [rng.choice([0, 1, 1, 2, 5]) for _ in range(400)]
 
     def come(who: int) -> None:

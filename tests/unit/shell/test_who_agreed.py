@@ -21,13 +21,13 @@ from modicum.ledger.log.events import (
     ReleaseRequested,
     RequestWithdrawn,
 )
-from modicum.reports.log_position import Told
+from modicum.reports.log_position import Placed
 from modicum.reports.markup import visible
 from modicum.reports.sources import opened_ledger, report_on
 from modicum.reports.statement import Statement
 from modicum.reports.statement_html import page
 from modicum.reports.text import SHOWN
-from modicum.reports.timeline import Story
+from modicum.reports.timeline import Timeline
 from modicum.storage.proofs.verification import Trust
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.system.clock import FixedClock
@@ -163,7 +163,7 @@ def test_agreement_without_the_key_that_is_named_is_said_not_to_count(
     office: Office,
 ) -> None:
     statement = office.statement()
-    told = Told(2, NOON, "olga")
+    told = Placed(2, NOON, "olga")
     for signed, heard in (("", False), (OTHER, False), (OWN, True)):
         for approves in (True, False):
             story = story_with(office, told, word(signed, approves=approves))
@@ -181,14 +181,14 @@ def test_a_plan_that_people_spoke_about_is_told_too(office: Office) -> None:
     statement = office.statement()
     matters = statement.story.matters
     about = replace(word(about="plan-1"), subject="plan", content="c" * 64)
-    matters.tell(Told(2, NOON, "pavel"), about)
+    matters.tell(Placed(2, NOON, "pavel"), about)
     before = said(statement)
     assert "plan plan-1 | nobody | pavel agrees (entry 2) | not asked" in before
-    matters.tell(Told(3, NOON, "ann"), PlanCommitted("plan-1", "w", "d" * 64, ()))
+    matters.tell(Placed(3, NOON, "ann"), PlanCommitted("plan-1", "w", "d" * 64, ()))
     assert said(statement) == before, "another plan is another matter"
-    matters.tell(Told(3, NOON, "ann"), PlanCommitted("plan-2", "w", "c" * 64, ()))
+    matters.tell(Placed(3, NOON, "ann"), PlanCommitted("plan-2", "w", "c" * 64, ()))
     assert said(statement) == before, "so is one of another name"
-    matters.tell(Told(4, NOON, "ann"), PlanCommitted("plan-1", "w", "c" * 64, ()))
+    matters.tell(Placed(4, NOON, "ann"), PlanCommitted("plan-1", "w", "c" * 64, ()))
     assert "committed by ann, 2026-05-01 12:00 UTC (entry 4)" in said(statement)
 
 
@@ -209,8 +209,8 @@ def word(
 
 
 def story_with(
-    office: Office, told: Told, *bodies: ApprovalGiven | PolicyProposed
-) -> Story:
+    office: Office, told: Placed, *bodies: ApprovalGiven | PolicyProposed
+) -> Timeline:
     """Return a story that goes on from the first entry; nothing of it is checked."""
     story = office.statement().story
     for body in bodies:
@@ -228,13 +228,13 @@ def test_no_name_and_no_reason_is_obeyed(office: Office, text: str) -> None:
     policy = compiled(ASKING).policy
     asked = price_release(press("r"), compiled(ASKING))
     held = story.policies[0][1].digest
-    told = Told(2, NOON, text)
+    told = Placed(2, NOON, text)
     matters.tell(told, ReleaseRequested(asked, held, text))
     matters.tell(
         told, replace(word(OTHER, about="r", reason=text), content=asked.content)
     )
     matters.tell(told, PolicyProposed(policy.digest, text, "", text))
-    matters.weigh_waiting()
+    matters.count_pending()
     first = section(statement)
     matters.tell(told, RequestWithdrawn("r", text))
     matters.tell(told, PolicyActivated(policy.digest, text, policy.text, text))
@@ -266,12 +266,12 @@ def test_of_a_long_ledger_the_newest_is_shown_and_the_rest_is_counted(
     matters = statement.story.matters
     for number in range(many):
         signed = f"{number:064x}"
-        told = Told(number + 2, NOON, f"person-{number}")
+        told = Placed(number + 2, NOON, f"person-{number}")
         matters.tell(told, word(signed, about=f"r-{number}"))
         matters.tell(told, PolicyProposed(f"{number:064x}", "p", "", "why"))
     for number in range(100):
-        matters.tell(Told(9000 + number, NOON, "olga"), word(about=f"r-{many - 1}"))
-    matters.weigh_waiting()
+        matters.tell(Placed(9000 + number, NOON, "olga"), word(about=f"r-{many - 1}"))
+    matters.count_pending()
     text = page(statement)
     shown = said(statement)
     # What waits, releases, keys; changes are one more, words a hundred more.

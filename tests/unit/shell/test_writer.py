@@ -16,13 +16,13 @@ from samples.small import compiled
 
 from modicum.api.local import Workspace
 from modicum.api.local.live_ledger import LiveLedger
-from modicum.api.local.submit import BringingIn, prepared
+from modicum.api.local.submit import Submitter, prepared
 from modicum.core.errors import ConflictError, UnavailableError
 from modicum.ledger import audit
 from modicum.system.clock import FixedClock, add_seconds
 from modicum.writer.group_commit import Writer
-from modicum.writer.log_tail import Feed, FeedingStore, FollowingStore
-from modicum.writer.queue import Waiting, WaitingLine
+from modicum.writer.log_tail import FeedingStore, FollowingStore, LogTail
+from modicum.writer.queue import Queue, QueuedRequest
 
 
 class PowerCut(BaseException):
@@ -57,15 +57,15 @@ class Office:
         self.faults: Counter[str] = Counter()
         self.clock = FixedClock(f"{DAWN.isoformat()}T08:00:00.000000Z")
         self.compiled = compiled(POLICY)
-        self.bringing_in = BringingIn("memory", self.clock)
+        self.bringing_in = Submitter("memory", self.clock)
         self.told: list[tuple[str, str]] = []
         self.asked: list[dict[str, Any]] = []
         self.open()
 
     def open(self) -> None:
         """Begin anew, as a process that was started again: only the disk is left."""
-        self.feed = Feed(records_kept=self.rng.choice([3, 50]), clock=lambda: 0.0)
-        self.line = WaitingLine(1000)
+        self.feed = LogTail(records_kept=self.rng.choice([3, 50]), clock=lambda: 0.0)
+        self.line = Queue(1000)
         ledger = LiveLedger(
             FeedingStore(self._store(), self.feed),
             self.clock,
@@ -96,7 +96,7 @@ class Office:
                 self._note(name, one)
             self._look()
 
-    def _client(self) -> tuple[str, Waiting]:
+    def _client(self) -> tuple[str, QueuedRequest]:
         rng = self.rng
         if self.asked and rng.random() < 0.3:
             asked = rng.choice(self.asked)
@@ -107,9 +107,9 @@ class Office:
             asked, self.compiled, post=rng.random() < 0.3, reserve_seconds=5000
         )
         answer = self.bringing_in.answer
-        return one.release.id, Waiting(lambda entry: answer(one, entry), "client")
+        return one.release.id, QueuedRequest(lambda entry: answer(one, entry), "client")
 
-    def _note(self, name: str, one: Waiting) -> None:
+    def _note(self, name: str, one: QueuedRequest) -> None:
         if not one.answer.done():
             return  # It stood in line when all went down.
         try:

@@ -14,7 +14,7 @@ from samples.small import NOON, compiled
 
 from modicum.accounting import Loss
 from modicum.api.local import Workspace
-from modicum.api.local.approvers import asked_people_of
+from modicum.api.local.approvers import approvers_of
 from modicum.api.local.backfill import NO_PERIODS
 from modicum.api.local.policies.replay import history_of
 from modicum.core.errors import (
@@ -481,7 +481,7 @@ def test_a_correction_waits_for_somebody_until_it_is_made(tmp_path: Path) -> Non
     ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
     (pending,) = ann.governance.requests()
     assert (pending.corrects, pending.complete) == (True, False)
-    assert not asked_people_of("old", ann).complete
+    assert not approvers_of("old", ann).complete
 
 
 @pytest.mark.spec("LED-25")

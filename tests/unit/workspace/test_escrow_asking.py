@@ -11,7 +11,7 @@ from samples.escrows import OWNED, POLICY, PROGRAM, ROWS, TABLES, World, query
 
 from modicum.api.local.escrow import datasets
 from modicum.api.local.escrow.datasets import Declared
-from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.proposal import Purpose
 from modicum.api.local.escrow.synthetic_answers import queries_written
 from modicum.api.ports.escrow import Limits
 from modicum.core.errors import Code, ConflictError, InputError, ModicumError
@@ -24,7 +24,7 @@ WITHOUT_PAY = POLICY
 WITH_PAY = POLICY.replace("income: high", "income: high, pay: high")
 PAY_TABLES = TABLES.replace("people:", "pay:", 1).replace("income", "pay")
 PAY_ROWS = ROWS.replace(b"income", b"pay")
-HEADING = Heading("q", "to know")
+HEADING = Purpose("q", "to know")
 
 
 @pytest.fixture
@@ -80,11 +80,11 @@ def test_what_was_read_under_another_policy_is_not_remembered(world: World) -> N
     world.agree("q")
     activate(world, WITHOUT_PAY)
     with pytest.raises(InputError, match="pay"):
-        world.office("amir").ask_query(Heading("q-2", "?"), [asked])
+        world.office("amir").ask_query(Purpose("q-2", "?"), [asked])
     with pytest.raises(InputError, match="pay"):
         world.office("amir").run("q")
     activate(world, WITH_PAY.replace("name: census", "name: later"))
-    world.office("amir").ask_query(Heading("q-3", "?"), [asked])
+    world.office("amir").ask_query(Purpose("q-3", "?"), [asked])
 
 
 def test_a_mistake_is_not_laid_to_what_is_stale(stale: World) -> None:
@@ -122,31 +122,31 @@ def test_no_name_is_taken_twice_in_other_capitals(
 @pytest.mark.parametrize(
     ("heading", "parent", "settings"),
     [
-        (Heading("t", "?"), "nothing", {}),
-        (Heading("t", " "), "q", {}),
-        (Heading("q", "?"), "q", {}),
-        (Heading("not a name!", "?"), "q", {}),
-        (Heading("t", "?", lasts_seconds=0), "q", {}),
-        (Heading("t", "?", recipients=["bea"]), "q", {}),
-        (Heading("t", "?"), "q", {"limits": Limits(0.1)}),
-        (Heading("t", "?"), "q", {"tier": "bubblewrap"}),
-        (Heading("t", "?"), "q", {"blocks": ByBlocks(20, Fraction(1), unit="dog")}),
-        (Heading("t", "?"), "unrun", {}),
+        (Purpose("t", "?"), "nothing", {}),
+        (Purpose("t", " "), "q", {}),
+        (Purpose("q", "?"), "q", {}),
+        (Purpose("not a name!", "?"), "q", {}),
+        (Purpose("t", "?", lasts_seconds=0), "q", {}),
+        (Purpose("t", "?", recipients=["bea"]), "q", {}),
+        (Purpose("t", "?"), "q", {"limits": Limits(0.1)}),
+        (Purpose("t", "?"), "q", {"tier": "bubblewrap"}),
+        (Purpose("t", "?"), "q", {"blocks": ByBlocks(20, Fraction(1), unit="dog")}),
+        (Purpose("t", "?"), "unrun", {}),
     ],
 )
 def test_code_of_a_task_that_cannot_be_asked_for_is_not_kept(
-    world: World, heading: Heading, parent: str, settings: dict[str, object]
+    world: World, heading: Purpose, parent: str, settings: dict[str, object]
 ) -> None:
     """Whoever asks in vain fills no vault."""
     world.register()
     world.queried()
-    world.office("amir").ask_query(Heading("unrun", "?"), [query("r-u")], exact=True)
+    world.office("amir").ask_query(Purpose("unrun", "?"), [query("r-u")], exact=True)
     kept = set(world.equipment.vault.things)
     own = replace(PROGRAM, code=PROGRAM.code + b"# mine\n")
     with pytest.raises(ModicumError):
         world.office("amir").ask_task(heading, parent, own, **settings)  # type: ignore[arg-type]
     assert set(world.equipment.vault.things) == kept
-    world.office("amir").ask_task(Heading("t", "?"), "q", own)
+    world.office("amir").ask_task(Purpose("t", "?"), "q", own)
     (new,) = set(world.equipment.vault.things) - kept
     assert new.startswith("code/")
 
@@ -156,7 +156,7 @@ def test_code_that_cannot_be_kept_is_asked_for_by_nobody(world: World) -> None:
     world.queried()
     world.equipment.vault.broken = True
     with pytest.raises(ModicumError, match="disk is full"):
-        world.office("amir").ask_task(Heading("t", "?"), "q", PROGRAM)
+        world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM)
     with pytest.raises(InputError, match="no contract"):
         world.office("amir").show("t")
 
@@ -167,7 +167,7 @@ def test_code_that_cannot_be_kept_is_asked_for_by_nobody(world: World) -> None:
 def ask_raw(world: World, analyst: str, name: str, *recipients: str) -> None:
     """Ask for a score on exact answers, in 20 bins: that tells 5 bits."""
     world.office(analyst).ask_raw_signal(
-        Heading(name, "?", recipients=recipients), f"t-{analyst}", width=Fraction(1, 20)
+        Purpose(name, "?", recipients=recipients), f"t-{analyst}", width=Fraction(1, 20)
     )
 
 
@@ -177,11 +177,11 @@ def test_how_much_others_were_told_is_theirs_to_know(world: World) -> None:
     world.office("olga").register("people", ROWS, Declared(TABLES), owned)
     for analyst in ("amir", "cora"):
         office, query_name = world.office(analyst), f"q-{analyst}"
-        asked = Heading(query_name, "?")
+        asked = Purpose(query_name, "?")
         office.ask_query(asked, [query(f"r-{analyst}")], exact=True)
         world.agree(query_name)
         office.run(query_name)
-        office.ask_task(Heading(f"t-{analyst}", "?"), query_name, PROGRAM)
+        office.ask_task(Purpose(f"t-{analyst}", "?"), query_name, PROGRAM)
         world.agree(f"t-{analyst}")
         office.run(f"t-{analyst}")
     ask_raw(world, "amir", "raw-1", "zoe")

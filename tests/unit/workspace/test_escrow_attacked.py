@@ -18,9 +18,9 @@ from samples.first_version import take_up
 
 from modicum.api.local import Workspace
 from modicum.api.local.escrow import datasets, execution, run
-from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.escrow.datasets import Declared, Ownership
 from modicum.api.local.escrow.execution import Tools
-from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.proposal import Purpose
 from modicum.api.local.queries.execution import answered
 from modicum.api.ports.escrow import Limits, Sealed
 from modicum.core.errors import (
@@ -75,11 +75,11 @@ def test_a_forged_snapshot_is_no_agreement(tmp_path: Path) -> None:
     place = EscrowPlace(tmp_path / "vault", tmp_path / "keys.json", 10**6)
     ledger, own = tmp_path / "ledger.db", key(1).public.hex()
     open_escrow(ledger, place, policy=tmp_path / "policy.yaml").init()
-    owned = Owned({"olga": (own,)}, 1)
+    owned = Ownership({"olga": (own,)}, 1)
     olga = open_escrow(ledger, place, actor="olga").escrow
     olga.register("people", ROWS, Declared(TABLES), owned)
     amir = open_escrow(ledger, place, actor="amir")
-    asked = amir.escrow.ask_query(Heading("q", "?"), [query("r-1")])
+    asked = amir.escrow.ask_query(Purpose("q", "?"), [query("r-1")])
     state = amir.state()
     words = (Agreement("olga", True, ("owner",), state.seq, own),)
     state.approvals["contract", asked.contract.digest] = words
@@ -94,7 +94,7 @@ def test_an_analyst_cannot_make_the_ledger_unreadable(
 ) -> None:
     world.queried()
     with suppress(ModicumError):
-        world.office("amir").ask_task(Heading("t", "?"), "q", PROGRAM, limits=limits)
+        world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM, limits=limits)
     world.workspace("auditor").verify()
 
 
@@ -107,7 +107,7 @@ def test_an_analyst_cannot_make_the_ledger_unreadable(
     ],
 )
 def test_an_owner_cannot_make_the_ledger_unreadable(
-    tmp_path: Path, owned: Owned
+    tmp_path: Path, owned: Ownership
 ) -> None:
     world = World(tmp_path)
     with suppress(ModicumError):
@@ -119,7 +119,7 @@ def test_a_raw_signal_is_disclosed_in_words_of_the_escrow(world: World) -> None:
     world.queried()
     world.scored()
     amir = world.office("amir")
-    asked = amir.ask_raw_signal(Heading("raw", "?"), "t", width=Fraction(1, 20))
+    asked = amir.ask_raw_signal(Purpose("raw", "?"), "t", width=Fraction(1, 20))
     with suppress(ModicumError):
         world.workspace("amir").governance.disclose(
             {
@@ -147,7 +147,7 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
         activated(world, OTHER)
         return found
 
-    world.office("amir").ask_query(Heading("q", "?"), [query("r-1")])
+    world.office("amir").ask_query(Purpose("q", "?"), [query("r-1")])
     world.agree("q")
     monkeypatch.setattr(run, "reserve", reserved)
     with pytest.raises(ModicumError):
@@ -182,7 +182,7 @@ def test_what_is_reserved_for_a_run_that_does_not_begin_is_taken_back(
         return found
 
     two = [query("r-1", "0.1"), query("r-2", "0.1")]
-    world.office("amir").ask_query(Heading("q", "?"), two)
+    world.office("amir").ask_query(Purpose("q", "?"), two)
     world.agree("q")
     monkeypatch.setattr(run, "reserve", reserved)
     with pytest.raises(mistake):
@@ -195,9 +195,9 @@ def test_what_is_reserved_for_a_run_that_does_not_begin_is_taken_back(
 def test_a_signed_agreement_is_not_said_again(tmp_path: Path) -> None:
     """Who has the log has the signature, and the owner refused since."""
     world, own = World(tmp_path), key(1)
-    owned = Owned({"olga": (own.public.hex(),)}, 1)
+    owned = Ownership({"olga": (own.public.hex(),)}, 1)
     world.office("olga").register("people", ROWS, Declared(TABLES), owned)
-    world.office("amir").ask_query(Heading("q", "?"), [query("r-1")])
+    world.office("amir").ask_query(Purpose("q", "?"), [query("r-1")])
     world.office("olga").approve("q", reason="so it is", key=own)
     said = bodies(world)[-1]
     assert isinstance(said, ApprovalGiven)
@@ -210,7 +210,7 @@ def test_a_signed_agreement_is_not_said_again(tmp_path: Path) -> None:
 
 def test_a_ledger_that_is_put_back_gets_no_second_answer(world: World) -> None:
     """Fresh noise for one charge: the vault remembers what the ledger forgot."""
-    world.office("amir").ask_query(Heading("q", "?"), [query("r-q")], exact=True)
+    world.office("amir").ask_query(Purpose("q", "?"), [query("r-q")], exact=True)
     world.agree("q")
     ledger = world.folder / "ledger.db"
     before = ledger.read_bytes()
@@ -226,7 +226,7 @@ def test_a_ledger_that_is_put_back_gets_no_second_answer(world: World) -> None:
 def test_data_that_is_shredded_while_it_is_queried_leaves_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.office("amir").ask_query(Heading("q", "?"), [query("r-q")])
+    world.office("amir").ask_query(Purpose("q", "?"), [query("r-q")])
     world.agree("q")
     answer = answered
 
@@ -248,7 +248,7 @@ def test_data_that_is_shredded_while_it_is_queried_leaves_nothing(
 
 def test_a_clock_that_is_set_back_prolongs_nothing(world: World) -> None:
     world.queried()
-    asked = Heading("o", "?", lasts_seconds=60)
+    asked = Purpose("o", "?", lasts_seconds=60)
     world.office("amir").ask_output(asked, "q")
     world.agree("o")
     now = world.clock.time
@@ -278,7 +278,7 @@ def test_a_server_does_not_believe_a_snapshot_either(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.register()
     world.queried()
-    world.office("amir").ask_output(Heading("o", "?"), "q")
+    world.office("amir").ask_output(Purpose("o", "?"), "q")
     state = world.workspace("amir").state()
     digest = state.escrow.names["o"]
     words = tuple(
@@ -401,7 +401,7 @@ def test_what_cannot_run_is_not_asked_for(world: World) -> None:
         (Limits(5.0), "bubblewrap", "holds no programs"),
     ):
         with pytest.raises(InputError, match=why):
-            amir.ask_task(Heading("t", "?"), "q", PROGRAM, tier=tier, limits=limits)
+            amir.ask_task(Purpose("t", "?"), "q", PROGRAM, tier=tier, limits=limits)
     assert not world.equipment.box.given
 
 
@@ -410,7 +410,7 @@ def test_a_contract_of_somebody_s_own_for_what_cannot_run_uses_nothing_up(
     world: World, odd: dict[str, Any]
 ) -> None:
     world.queried()
-    world.office("amir").ask_task(Heading("t", "?"), "q", PROGRAM)
+    world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM)
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
     forged = replace(honest, id="f", terms=replace(honest.terms, **odd))
@@ -426,7 +426,7 @@ def test_a_contract_of_somebody_s_own_for_what_cannot_run_uses_nothing_up(
 def test_a_query_that_cannot_be_reserved_takes_nothing_with_it(world: World) -> None:
     """The first of two is taken back, whatever becomes of the second."""
     asked = [query("r-1", "0.1"), query("r-2", "0.1")]
-    world.office("amir").ask_query(Heading("q", "?"), asked)
+    world.office("amir").ask_query(Purpose("q", "?"), asked)
     world.agree("q")
     other = {
         "release": "r-2",
@@ -466,7 +466,7 @@ def test_a_run_of_which_one_result_is_lost_ends_without_any(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.queried()
-    world.office("amir").ask_task(Heading("t", "?"), "q", PROGRAM)
+    world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM)
     world.agree("t")
     vault = world.equipment.vault
     seal = vault.seal
@@ -486,7 +486,7 @@ def test_a_ledger_that_refuses_the_end_of_a_run_is_not_asked_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.queried()
-    world.office("amir").ask_task(Heading("t", "?"), "q", PROGRAM)
+    world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM)
     world.agree("t")
     turn, box = Workspace.turn, world.equipment.box
 
@@ -505,7 +505,7 @@ def test_a_run_beside_another_ends_when_the_other_did(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.queried()
-    world.office("amir").ask_task(Heading("t", "?"), "q", PROGRAM)
+    world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM)
     world.agree("t")
     score = world.equipment.box.score
 
@@ -565,11 +565,11 @@ def asked(world: World, name: str) -> None:
     """Have a query, a task or a score by blocks asked for and agreed to."""
     office = world.office("amir")
     if name == "q":
-        office.ask_query(Heading("q", "?"), [query("r-q")], exact=True)
+        office.ask_query(Purpose("q", "?"), [query("r-q")], exact=True)
     else:
         world.queried()
         blocks = ByBlocks(5, Fraction(1, 10)) if name == "blocks" else None
-        office.ask_task(Heading(name, "?"), "q", PROGRAM, blocks=blocks)
+        office.ask_task(Purpose(name, "?"), "q", PROGRAM, blocks=blocks)
     world.agree(name)
 
 
@@ -659,7 +659,7 @@ def test_a_ledger_that_is_away_while_queries_are_reserved_ends_no_contract(
 ) -> None:
     """What was reserved for it stands, and the next run goes on with it."""
     office = world.office("amir")
-    office.ask_query(Heading("q", "?"), [query("r-1", "0.1"), query("r-2", "0.1")])
+    office.ask_query(Purpose("q", "?"), [query("r-1", "0.1"), query("r-2", "0.1")])
     world.agree("q")
     submit, left = Workspace.submit, [times]
 

@@ -16,7 +16,7 @@ from samples.first_version import take_up
 
 from modicum.api.local.escrow import execution, run
 from modicum.api.local.escrow.datasets import Declared
-from modicum.api.local.escrow.proposal import Heading
+from modicum.api.local.escrow.proposal import Purpose
 from modicum.api.local.escrow.review import examined
 from modicum.core.errors import (
     Code,
@@ -28,7 +28,7 @@ from modicum.core.errors import (
     UnavailableError,
 )
 from modicum.core.rationals import LOSS_UNIT
-from modicum.engines.factory import SystemLots
+from modicum.engines.factory import SystemSecrets
 from modicum.engines.noise import OpenDpSampler
 from modicum.escrow.blocks import SENSITIVITY, ByBlocks
 from modicum.escrow.programs import STEPS, Program, Range
@@ -56,7 +56,7 @@ def score(tables, arguments, reference):
 UNIT = Range(Fraction(0), Fraction(1))
 PROGRAM = Program("wasm", SHARE, {}, UNIT)
 TWENTY = ByBlocks(20, Fraction("0.5"))
-HEADING = Heading("t", "what noise costs")
+HEADING = Purpose("t", "what noise costs")
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def asked(world: World, blocks: ByBlocks = TWENTY, program: Program = PROGRAM) -
 
 
 def received(world: World) -> Fraction:
-    world.office("amir").ask_signal(Heading("s", "to know"), "t")
+    world.office("amir").ask_signal(Purpose("s", "to know"), "t")
     world.agree("s")
     found = world.office("amir").receive("s")
     assert found.private
@@ -143,7 +143,7 @@ def test_a_score_by_blocks_goes_the_way_of_all_scores(world: World) -> None:
     assert kinds(world)[-3:] == ["flow-released", "release-posted", "release-posted"]
     assert world.workspace("amir").standing("t").status.value == "posted"
     with pytest.raises(ConflictError, match="no exact result"):
-        world.office("amir").ask_raw_signal(Heading("r", "to know"), "t", width=None)
+        world.office("amir").ask_raw_signal(Purpose("r", "to know"), "t", width=None)
 
 
 @pytest.mark.spec("ESC-10")
@@ -264,7 +264,7 @@ def named(tmp_path: Path) -> World:
 
 
 def run_query(world: World, texts: list[str]) -> None:
-    world.office("amir").ask_query(Heading("q", "to know"), texts)
+    world.office("amir").ask_query(Purpose("q", "to know"), texts)
     world.agree("q")
     assert world.office("amir").run("q").denied is None
 
@@ -294,7 +294,7 @@ def test_all_rows_of_a_person_are_in_one_block_of_all_queries(named: World) -> N
 
 
 def test_each_run_divides_people_anew_and_keeps_to_it() -> None:
-    lots = [run.OneDivision(SystemLots()) for _ in range(2)]
+    lots = [run.OneDivision(SystemSecrets()) for _ in range(2)]
     drawn = [[one.draw() for _ in range(3)] for one in lots]
     keys = [{one.block_key for one in each} for each in drawn]
     assert [len(one) for one in keys] == [1, 1]
@@ -445,7 +445,7 @@ def test_owners_see_what_it_costs_before_they_agree(world: World) -> None:
     assert one.decision is not None
     assert one.decision.allowed
     too_much = ByBlocks(20, Fraction(9))
-    other = Heading("t2", "to know")
+    other = Purpose("t2", "to know")
     world.office("amir").ask_task(other, "q", PROGRAM, blocks=too_much)
     (one,) = examined(world.workspace("olga"), "t2").queries
     assert one.decision is not None
@@ -574,7 +574,7 @@ def test_tables_that_do_not_tell_the_id_of_a_row_are_refused(tmp_path: Path) -> 
         ("q", plain, "`stays` has no column `person`"),
         ("q2", joined, "joined on `ward`"),
     ):
-        world.office("amir").ask_query(Heading(name, "to know"), [text])
+        world.office("amir").ask_query(Purpose(name, "to know"), [text])
         world.agree(name)
         assert world.office("amir").run(name).denied is None
         with pytest.raises(InputError, match=why) as caught:
@@ -636,7 +636,7 @@ def test_what_is_refused_before_it_begins_costs_nothing(
     # Not even rows are opened: how long that takes depends on how many there are.
     assert [one for one in opened if one.startswith("data/")] == []
     assert world.office("amir").show("t").flow.runs == 0
-    world.office("amir").ask_task(Heading("t2", "to know"), "q", PROGRAM, blocks=TWENTY)
+    world.office("amir").ask_task(Purpose("t2", "to know"), "q", PROGRAM, blocks=TWENTY)
     world.agree("t2")
     world.equipment.box.there = False
     with pytest.raises(UnavailableError, match="no bubblewrap"):

@@ -74,7 +74,7 @@ def live(store: Queue) -> LiveLedger:
         snapshot_every=1_000_000,
     )
     found.read(deciding=True)
-    found.follow_while_waiting()
+    found.follow_in_idle_time()
     return found
 
 

@@ -20,7 +20,7 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.ledger import event_of
-from modicum.ledger.decision.approvals import Hearing
+from modicum.ledger.decision.approvals import ApprovalState
 from modicum.ledger.log.events import (
     Annotated,
     DisclosureRecorded,
@@ -220,7 +220,7 @@ def test_a_log_of_a_version_that_counted_names_holds(
     new = compiled(POLICY)
     with monkeypatch.context() as earlier:
         by_names = property(lambda one: max(one.approval.need - len(one.agreed), 0))
-        earlier.setattr(Hearing, "missing", by_names)
+        earlier.setattr(ApprovalState, "missing", by_names)
         earlier.setattr("modicum.ledger.decision.approvals.meant_by", str)
         for name in ("mia", "Mia"):
             of(tmp_path, name).governance.approve(PUBLIC, reason="fine")

@@ -18,7 +18,7 @@ from modicum.api.local.policies.tests import coverage, run_test
 from modicum.cli.exit_codes import Exit, exit_for
 from modicum.core.document import from_python
 from modicum.core.errors import ApprovalError, Code, InputError
-from modicum.ledger.decision.approvals import approvals_asked
+from modicum.ledger.decision.approvals import approvals_required
 
 GUARDED = (
     POLICY
@@ -152,7 +152,7 @@ def test_an_approval_reads_a_release_as_any_of_its_mechanisms_does(
         one["audience"] != "internal" and one["ml"] == "black-box" for one in readings
     )
     recorded = price_release(of_two(release, *own), policy)
-    assert [one.need for one in approvals_asked(recorded, policy.policy)] == expected
+    assert [one.need for one in approvals_required(recorded, policy.policy)] == expected
 
 
 @pytest.mark.spec("POL-11")

@@ -21,7 +21,7 @@ from modicum.api.local.alternatives.trials import Trials
 from modicum.api.local.decision import Decision
 from modicum.core.errors import UnavailableError, UsageError
 from modicum.ledger import Balances, decide
-from modicum.ledger.decision.balances import Brought
+from modicum.ledger.decision.balances import ReservedRelease
 from modicum.policy.compiler import compile_text
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
@@ -193,7 +193,9 @@ def test_what_cannot_be_looked_at_again_says_so(
 def test_too_many_cells_are_said() -> None:
     compiled = policy()
     cells = [
-        Brought(priced(release(f"r-{n}", mechanism(where={"country": one})), compiled))
+        ReservedRelease(
+            priced(release(f"r-{n}", mechanism(where={"country": one})), compiled)
+        )
         for n, one in enumerate(parted.COUNTRIES)
     ]
     asked = priced(release("asked", mechanism(where={"birth": 1991})), compiled)

@@ -18,7 +18,7 @@ from samples import small
 
 from modicum.api.local import Workspace
 from modicum.api.local.evaluation import price_release
-from modicum.api.local.plans.plan import Asked, Outcome, Plan, read_plan
+from modicum.api.local.plans.plan import Outcome, Plan, RequestOutcome, read_plan
 from modicum.api.local.plans.requests import Handed, Request, read_request
 from modicum.core.document import from_python
 from modicum.core.errors import (
@@ -250,7 +250,9 @@ def test_whatever_utility_is_accepted_is_read_again(utilities: list[Fraction]) -
         remark="-",
         accepted=(),
         asked=tuple(
-            Asked(one.release.id, "0" * 64, one.utility, Outcome.LEFT_OUT, ("no",))
+            RequestOutcome(
+                one.release.id, "0" * 64, one.utility, Outcome.LEFT_OUT, ("no",)
+            )
             for one in asked
         ),
     )

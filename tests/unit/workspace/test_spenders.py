@@ -26,15 +26,15 @@ from samples.parted import (
 from samples.small import workspace
 
 from modicum.accounting import Total
-from modicum.api.local.alternatives.trials import Look
+from modicum.api.local.alternatives.trials import HeadView
 from modicum.api.local.cell_balance import cell_balance, part_named, rule_named
 from modicum.api.local.explanation.budget_fit import smallest_budget
 from modicum.api.local.explanation.charges import cells_of, denying_cell, spent_in
 from modicum.api.local.explanation.conflicts import conflicts
 from modicum.core.errors import InputError
 from modicum.ledger import Balances, decide
-from modicum.ledger.decision.balances import Brought
-from modicum.ledger.decision.decide import over_history
+from modicum.ledger.decision.balances import ReservedRelease
+from modicum.ledger.decision.decide import verdict_over_history
 from modicum.policy.compiler import compile_text
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
@@ -71,7 +71,9 @@ def test_a_cell_is_filled_by_those_who_read_it(seed: int) -> None:
 def test_shares_add_up_in_every_cell(seed: int, near: str) -> None:
     rng, compiled = random.Random(seed), policy(near)
     brought = [
-        Brought(priced(parted.some(rng, n), compiled), TODAY, rng.random() < 0.8)
+        ReservedRelease(
+            priced(parted.some(rng, n), compiled), TODAY, rng.random() < 0.8
+        )
         for n in range(rng.randint(0, 6))
     ]
     balances = Balances(compiled, brought)
@@ -104,14 +106,14 @@ def test_the_smallest_budget_fits_every_cell_and_no_less_does(
 ) -> None:
     rng, compiled = random.Random(seed), policy(near)
     brought = [
-        Brought(priced(parted.some(rng, n, large=True), compiled), TODAY)
+        ReservedRelease(priced(parted.some(rng, n, large=True), compiled), TODAY)
         for n in range(rng.randint(3, 9))
     ]
     balances = Balances(compiled, brought)
     name = compiled.policy.filter_name
     found = {one.rule.id: one for one in conflicts(brought, compiled)}
     for rule in compiled.rules:
-        loss = over_history(balances, rule, Total())
+        loss = verdict_over_history(balances, rule, Total())
         assert loss.allowed == (rule.id not in found)
         if loss.allowed:
             continue
@@ -130,11 +132,13 @@ def test_the_smallest_budget_fits_every_cell_and_no_less_does(
 def test_cells_that_cannot_be_told_apart_are_charged_for_others() -> None:
     compiled = policy()
     brought = [
-        Brought(priced(release(f"r-{n}", mechanism(where={"country": one})), compiled))
+        ReservedRelease(
+            priced(release(f"r-{n}", mechanism(where={"country": one})), compiled)
+        )
         for n, one in enumerate(COUNTRIES)
     ]
     balances = Balances(compiled, brought, segments_max=2)
-    look = Look(balances, TODAY, 4, "0" * 64, brought, lambda _: None)
+    look = HeadView(balances, TODAY, 4, "0" * 64, brought, lambda _: None)
     part = part_named(compiled, where={"country": "IT"})
     found = cell_balance(look, rule_named(compiled, "pay @standard"), part)
     assert [one.release for one in found.spenders] != []

@@ -23,7 +23,7 @@ from modicum.api.local import (
 from modicum.api.local import (
     balances as book,
 )
-from modicum.api.ports.storage import KeptAnswer
+from modicum.api.ports.storage import StoredAnswer
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -74,10 +74,10 @@ class Shelf:
     def append(self, records: Sequence[Record]) -> None:
         self._pending = list(records)
 
-    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+    def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
         return {}
 
-    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+    def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
         raise AssertionError
 
     @contextmanager

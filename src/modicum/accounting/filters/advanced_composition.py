@@ -14,7 +14,7 @@ from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT, brief, floor_units
 
 
 @dataclass(frozen=True, slots=True)
-class WhitehouseFilter:
+class AdvancedCompositionFilter:
     """Advanced composition with parameters chosen from earlier answers.
 
     While every loss was admitted, all answers together are (eps, delta_slack +
@@ -37,7 +37,8 @@ class WhitehouseFilter:
     Examples:
         >>> from modicum.accounting.mechanisms import declared_pure
         >>> loss = declared_pure(eps=Fraction(1, 10)).loss()
-        >>> empty = WhitehouseFilter(Fraction(1), Fraction(1, 10**6), Fraction(0))
+        >>> limit = Fraction(1), Fraction(1, 10**6)
+        >>> empty = AdvancedCompositionFilter(*limit, Fraction(0))
         >>> empty.admits(loss), empty.after(loss).spent
         (True, 530652176976)
     """
@@ -89,7 +90,7 @@ class WhitehouseFilter:
         """Return whether one more loss is within the limits."""
         return self.after(loss).holds
 
-    def after(self, loss: Loss) -> WhitehouseFilter:
+    def after(self, loss: Loss) -> AdvancedCompositionFilter:
         """Return the filter with one more loss taken in, admitted or not."""
         eps = loss.coordinates[EPS]
         return replace(

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modicum.api.local.balances import Book, Reader
+from modicum.api.local.balances import LedgerBalances, Reader
 from modicum.api.local.evaluation import Description, price_release
 from modicum.api.local.governance.approval_cases import (
-    Spoken,
+    VoteEntry,
     about_known_release,
     active_policy,
-    spoken,
+    vote_entries,
 )
 from modicum.api.local.governance.requests import requested_in
-from modicum.api.local.history import story_of
+from modicum.api.local.history import history_of
 from modicum.api.local.ledger_view import LedgerView
 from modicum.ledger import RecordedRelease, Standing
-from modicum.ledger.decision.approvals import Hearing, hearings, hearings_of_release
+from modicum.ledger.decision.approvals import (
+    ApprovalState,
+    approval_states,
+    release_approvals,
+)
 from modicum.ledger.log.events import ReleaseDenied
 
 
 @dataclass(frozen=True, slots=True)
-class AskedPeople:
+class Approvers:
     """Where the approvals of a release stand.
 
     Attributes:
@@ -37,8 +41,8 @@ class AskedPeople:
 
     release: str
     content: str
-    hearings: tuple[Hearing, ...]
-    spoken: tuple[Spoken, ...]
+    hearings: tuple[ApprovalState, ...]
+    spoken: tuple[VoteEntry, ...]
     standing: Standing | None = None
     exact: bool = True
     corrects: bool = False
@@ -49,7 +53,7 @@ class AskedPeople:
         return not self.corrects and all(one.given for one in self.hearings)
 
 
-def asked_people(release: Description, view: LedgerView) -> AskedPeople:
+def approvers(release: Description, view: LedgerView) -> Approvers:
     """Return who is asked about a release that is there to be read. Writes nothing.
 
     Args:
@@ -64,17 +68,17 @@ def asked_people(release: Description, view: LedgerView) -> AskedPeople:
     recorded = price_release(release, active_policy(book))
     standing = book.standing_at(recorded.id, now)
     if standing is not None and recorded.id in book.state.waiting.requests:
-        return asked_people_of(recorded.id, view)  # It is to be corrected.
-    return AskedPeople(
+        return approvers_of(recorded.id, view)  # It is to be corrected.
+    return Approvers(
         recorded.id,
         recorded.content,
         () if standing else _hearings(recorded, book),
-        spoken(recorded.id, read(0)),
+        vote_entries(recorded.id, read(0)),
         standing,
     )
 
 
-def asked_people_of(release: str, view: LedgerView) -> AskedPeople:
+def approvers_of(release: str, view: LedgerView) -> Approvers:
     """Return who is asked about a release that is requested, or was spoken about.
 
     Writes nothing.
@@ -89,38 +93,40 @@ def asked_people_of(release: str, view: LedgerView) -> AskedPeople:
         UsageError: If there is no ledger with a policy.
     """
     book, read, now = view.look()
-    said = spoken(release, read(0))
+    said = vote_entries(release, read(0))
     standing = book.standing_at(release, now)
     known = book.state.waiting.requests.get(release)
     if standing is not None and known is None:
-        return AskedPeople(release, standing.content, (), said, standing)
+        return Approvers(release, standing.content, (), said, standing)
     if known is not None and known.policy == active_policy(book).policy.digest:
         asked = requested_in(known, read).release
         heard, corrects = _hearings(asked, book), standing is not None
-        return AskedPeople(release, known.content, heard, said, corrects=corrects)
+        return Approvers(release, known.content, heard, said, corrects=corrects)
     content = about_known_release(release, read(0)).content
     described = _described(release, content, read)
     if described is not None:
-        return AskedPeople(release, content, _hearings(described, book), said)
+        return Approvers(release, content, _hearings(described, book), said)
     heard = _hearings_at_most(content, book)
-    return AskedPeople(release, content, heard, said, exact=False)
+    return Approvers(release, content, heard, said, exact=False)
 
 
-def _hearings(release: RecordedRelease, book: Book) -> tuple[Hearing, ...]:
-    return hearings_of_release(release, active_policy(book).policy, book.state)
+def _hearings(
+    release: RecordedRelease, book: LedgerBalances
+) -> tuple[ApprovalState, ...]:
+    return release_approvals(release, active_policy(book).policy, book.state)
 
 
-def _hearings_at_most(content: str, book: Book) -> tuple[Hearing, ...]:
+def _hearings_at_most(content: str, book: LedgerBalances) -> tuple[ApprovalState, ...]:
     """Return where every approval of the policy would stand that could be asked for."""
     policy = active_policy(book).policy
     said = book.state.approvals.get(("release", content), ())
     asking = book.state.waiting.requesters.get(content, ())
-    return hearings(policy.approvals, said, policy, asking)
+    return approval_states(policy.approvals, said, policy, asking)
 
 
 def _described(release: str, content: str, read: Reader) -> RecordedRelease | None:
     """Return what an id stands for, if it was denied with these contents."""
-    for one in story_of(release, read(0)):
+    for one in history_of(release, read(0)):
         body = one.event.body
         if isinstance(body, ReleaseDenied) and body.release.content == content:
             return body.release

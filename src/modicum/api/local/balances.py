@@ -11,7 +11,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from modicum.api.local.repeated_denials import Denials
-from modicum.api.ports.storage import KeptAnswer, Turn
+from modicum.api.ports.storage import StoredAnswer, Turn
 from modicum.core.canonical import digest
 from modicum.core.errors import (
     Code,
@@ -73,7 +73,7 @@ _READ_BEFORE = (
 Reader: TypeAlias = Callable[[int], Iterable[Record]]
 
 
-class Book:
+class LedgerBalances:
     """A state, and the balances of the policy that decides; both follow the log.
 
     Args:
@@ -340,7 +340,7 @@ class Entry:
         actor: Who asks.
     """
 
-    def __init__(self, book: Book, turn: Turn, now: str, actor: str) -> None:
+    def __init__(self, book: LedgerBalances, turn: Turn, now: str, actor: str) -> None:
         self.book = book
         self.now = now
         self.actor = actor
@@ -350,7 +350,7 @@ class Entry:
         self.withdrawn = False
         self._turn = turn
         self._records: list[Record] = []
-        self._kept: list[KeptAnswer] = []
+        self._kept: list[StoredAnswer] = []
 
     @property
     def added(self) -> int:
@@ -358,7 +358,7 @@ class Entry:
         return len(self._records)
 
     @property
-    def book_is_ahead(self) -> bool:
+    def is_ahead_of_store(self) -> bool:
         """Whether the book holds what is not stored, or not stored yet."""
         return self.withdrawn or bool(self._records)
 
@@ -401,11 +401,11 @@ class Entry:
         own = [one for one in self._records if one.seq == seq]
         return own[0] if own else next(iter(self._turn.read(seq - 1)), None)
 
-    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+    def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
         """Return the answers that were kept for some keys in earlier turns, by key."""
         return self._turn.answered(keys)
 
-    def keep(self, answer: KeptAnswer) -> None:
+    def keep(self, answer: StoredAnswer) -> None:
         """Keep an answer with what is added: both are stored, or neither."""
         self._kept.append(answer)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modicum.accounting import INFINITE
-from modicum.api.local.alternatives.trials import Look
+from modicum.api.local.alternatives.trials import HeadView
 from modicum.api.local.explanation.budget_fit import largest_rho
 from modicum.api.local.explanation.charges import (
     cells_of,
@@ -99,7 +99,7 @@ class CellBalance:
         )
 
 
-def cell_balance(look: Look, rule: Rule, part: Part = EVERYTHING) -> CellBalance:
+def cell_balance(look: HeadView, rule: Rule, part: Part = EVERYTHING) -> CellBalance:
     """Return what the fullest cell of a rule within a part was charged, and by whom.
 
     Args:

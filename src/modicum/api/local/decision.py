@@ -8,7 +8,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from modicum.api.local.explanation import denial_text
-from modicum.api.local.explanation.remedies import Again, Explanation, Fit, Options
+from modicum.api.local.explanation.remedies import (
+    Explanation,
+    Fit,
+    Options,
+    Reconsideration,
+)
 from modicum.api.schema import release as schema
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.policy import Approval as ApprovalShape
@@ -63,7 +68,7 @@ class Decision(msgspec.Struct, frozen=True):
     retry: bool = False
     notices: tuple[str, ...] = ()
     approvals: tuple[Approval, ...] = ()
-    again: Again | None = None
+    again: Reconsideration | None = None
 
     @property
     def allowed(self) -> bool:
@@ -170,7 +175,7 @@ class Decision(msgspec.Struct, frozen=True):
         """
         return self._again().options()
 
-    def _again(self) -> Again:
+    def _again(self) -> Reconsideration:
         if self.again is None:
             raise UsageError(
                 Problem(

@@ -9,7 +9,7 @@ from itertools import chain, islice, takewhile
 from modicum.api.local.balances import Reader
 from modicum.api.local.past_ledger import EarlierClock
 from modicum.api.local.workspace import Workspace
-from modicum.api.ports.storage import KeptAnswer
+from modicum.api.ports.storage import StoredAnswer
 from modicum.ledger import Record
 
 
@@ -84,7 +84,7 @@ class TrialStore:
         """
         self._added.extend(records)
 
-    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+    def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
         """Return nothing: nobody waits for an answer of a trial.
 
         Args:
@@ -93,7 +93,7 @@ class TrialStore:
         del keys
         return {}
 
-    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+    def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
         """Keep nothing.
 
         Args:

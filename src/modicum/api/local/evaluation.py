@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from modicum.api.local.balances import Book
+from modicum.api.local.balances import LedgerBalances
 from modicum.api.local.decision import Decision
 from modicum.api.schema.release import Status
 from modicum.core.diagnostics import shortened
@@ -30,7 +30,7 @@ from modicum.ledger import (
     record_release,
 )
 from modicum.ledger.cells.axes import space_of
-from modicum.ledger.decision.approvals import hearings_of_release
+from modicum.ledger.decision.approvals import release_approvals
 from modicum.ledger.decision.balances import facts_of
 from modicum.ledger.state.lifecycle import id_taken
 from modicum.ledger.state.pending import requested_by_another
@@ -105,7 +105,7 @@ def place_of(release: Description) -> Mark | None:
     return next((v.mark for key, v in release.entries if key.text == "release"), None)
 
 
-class Asking(msgspec.Struct, frozen=True):
+class Evaluation(msgspec.Struct, frozen=True):
     """Who asks, and of which ledger.
 
     Attributes:
@@ -115,7 +115,7 @@ class Asking(msgspec.Struct, frozen=True):
     """
 
     ledger: str
-    book: Book
+    book: LedgerBalances
     actor: str
 
 
@@ -152,7 +152,7 @@ def charged_periods(compiled: CompiledPolicy) -> str:
 
 
 def first_answer(
-    asking: Asking, balances: Balances, recorded: RecordedRelease, day: int
+    asking: Evaluation, balances: Balances, recorded: RecordedRelease, day: int
 ) -> Decision:
     """Return what the rules say to a release that the ledger does not know.
 
@@ -167,7 +167,7 @@ def first_answer(
 
 
 def answer_to(
-    asking: Asking,
+    asking: Evaluation,
     compiled: CompiledPolicy,
     recorded: RecordedRelease,
     verdict: Verdict,
@@ -216,9 +216,7 @@ def answer_to(
         notices=tuple(notices),
         approvals=tuple(
             one.approval
-            for one in hearings_of_release(
-                recorded, compiled.policy, state, asking.actor
-            )
+            for one in release_approvals(recorded, compiled.policy, state, asking.actor)
             if not one.given
         ),
     )
@@ -290,7 +288,7 @@ def refuse_other(
 
 
 def refuse_requested(
-    book: Book, one: RecordedRelease, by: str, mark: Mark | None
+    book: LedgerBalances, one: RecordedRelease, by: str, mark: Mark | None
 ) -> None:
     """Refuse a release whose id somebody else asks for, with other contents.
 
@@ -309,7 +307,7 @@ def refuse_requested(
 
 
 def corrected_answer(
-    asking: Asking,
+    asking: Evaluation,
     balances: Balances,
     known: Standing,
     charged: RecordedRelease,
@@ -333,7 +331,7 @@ def corrected_answer(
 
 
 def repeated_answer(
-    asking: Asking, balances: Balances, known: Standing, charged: RecordedRelease
+    asking: Evaluation, balances: Balances, known: Standing, charged: RecordedRelease
 ) -> Decision:
     """Return the answer to a release that stands already; nothing is added.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from modicum.api.local.balances import Book, Reader
+from modicum.api.local.balances import LedgerBalances, Reader
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger import Record, Standing, State, event_of
-from modicum.ledger.decision.balances import Brought
+from modicum.ledger.decision.balances import ReservedRelease
 from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
@@ -26,13 +26,13 @@ from modicum.ledger.log.events import (
     RequestWithdrawn,
 )
 from modicum.ledger.replay.fold import loss_changes
-from modicum.ledger.replay.part_migration import Retelling
+from modicum.ledger.replay.part_migration import PartMigration
 from modicum.ledger.state.lifecycle import unknown_release
 from modicum.policy import CompiledPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class ReleaseEntry:
     """An entry about a release.
 
     Attributes:
@@ -44,7 +44,7 @@ class Happened:
     event: Event
 
 
-def story_of(release: str, records: Iterable[Record]) -> tuple[Happened, ...]:
+def history_of(release: str, records: Iterable[Record]) -> tuple[ReleaseEntry, ...]:
     """Return what a log tells about a release, oldest first.
 
     Args:
@@ -54,13 +54,13 @@ def story_of(release: str, records: Iterable[Record]) -> tuple[Happened, ...]:
     return tuple(_story(release, records))
 
 
-def _story(release: str, records: Iterable[Record]) -> Iterator[Happened]:
+def _story(release: str, records: Iterable[Record]) -> Iterator[ReleaseEntry]:
     named = release.encode(errors="surrogatepass")  # Whatever a terminal hands over.
     for record in records:
         if named in record.payload:  # Few are; only those need be read.
             event = event_of(record, record.seq)
             if release_named(event.body) == release:
-                yield Happened(record.seq, event)
+                yield ReleaseEntry(record.seq, event)
 
 
 def release_named(body: Body) -> str:
@@ -103,7 +103,7 @@ def denied_release(release: str, records: Iterable[Record]) -> InputError:
     """
     denied = [
         one
-        for one in story_of(release, records)
+        for one in history_of(release, records)
         if isinstance(one.event.body, ReleaseDenied)
     ]
     if not denied:
@@ -123,7 +123,7 @@ def denied_release(release: str, records: Iterable[Record]) -> InputError:
     )
 
 
-def standings_at(book: Book, now: str) -> list[Standing]:
+def standings_at(book: LedgerBalances, now: str) -> list[Standing]:
     """Return where every release stands that was let in, oldest first.
 
     Args:
@@ -134,7 +134,7 @@ def standings_at(book: Book, now: str) -> list[Standing]:
     return [one for one in found if one is not None]
 
 
-class Told(Iterable[Brought]):
+class RekeyedHistory(Iterable[ReservedRelease]):
     """All that was ever brought into a log, in the words of one policy.
 
     It is read from the log each time: a history may be larger than memory.
@@ -152,11 +152,11 @@ class Told(Iterable[Brought]):
         self._state = state
         self._read = read
         self._due = frozenset(state.due(now))
-        self._words = Retelling(
+        self._words = PartMigration(
             state.policies, compiled.policy.vocabulary.population, compiled.policy.text
         )
 
-    def __iter__(self) -> Iterator[Brought]:
+    def __iter__(self) -> Iterator[ReservedRelease]:
         standings = self._state.releases
         if not standings:
             return  # There may be no log yet.
@@ -173,4 +173,4 @@ class Told(Iterable[Brought]):
                     and not left.get(known.id)
                 )
                 told = self._words.release(change.release, change.seq)
-                yield Brought(told, change.day, counts)
+                yield ReservedRelease(told, change.day, counts)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from modicum.api.local.alternatives.options import Asked
-from modicum.api.local.balances import Book, Reader
+from modicum.api.local.alternatives.options import DeniedRelease
+from modicum.api.local.balances import LedgerBalances, Reader
 from modicum.api.local.decision import Decision
 from modicum.api.local.evaluation import (
-    Asking,
     Description,
+    Evaluation,
     corrected_answer,
     every_period,
     first_answer,
@@ -31,7 +31,7 @@ from modicum.ledger.state.lifecycle import unknown_release
 from modicum.policy import CompiledPolicy, Rule
 
 if TYPE_CHECKING:
-    from modicum.api.local.alternatives.trials import Look
+    from modicum.api.local.alternatives.trials import HeadView
     from modicum.api.local.cell_balance import CellBalance
     from modicum.ledger import AuditReport
 
@@ -304,7 +304,7 @@ class LedgerView:
             actor=self._actor,
         )
 
-    def look(self, *, deciding: bool = False) -> tuple[Book, Reader, str]:
+    def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of a ledger that exists, what reads its log, and the time.
 
         Args:
@@ -321,14 +321,14 @@ class LedgerView:
 
     def _askable(self, release: Description, answer: Decision) -> Decision:
         """Return a decision that can look at its release again."""
-        again = Asked(release, answer.release, self._lent)
+        again = DeniedRelease(release, answer.release, self._lent)
         return replace(answer, again=again)
 
     @contextmanager
-    def _lent(self) -> Iterator[Look]:
+    def _lent(self) -> Iterator[HeadView]:
         """Lend the ledger at its head, to try releases on."""
-        from modicum.api.local.alternatives.trials import Look
-        from modicum.api.local.history import Told
+        from modicum.api.local.alternatives.trials import HeadView as Look
+        from modicum.api.local.history import RekeyedHistory
 
         book = self._live.read(deciding=True)
         compiled, now = self._meant_policy(book), self._live.now
@@ -338,14 +338,14 @@ class LedgerView:
                 day_of(now),
                 book.state.seq,
                 book.state.head,
-                Told(book.state, self._store.read, now, compiled),
+                RekeyedHistory(book.state, self._store.read, now, compiled),
                 lambda identifier: book.standing_at(identifier, now),
             )
 
-    def _answer(self, book: Book, one: Submission, actor: str) -> Decision:
+    def _answer(self, book: LedgerBalances, one: Submission, actor: str) -> Decision:
         now = self._live.now
         known = book.standing_at(one.release.id, now)
-        asking = Asking(self._store.name, book, actor)
+        asking = Evaluation(self._store.name, book, actor)
         with book.followed_at(one.compiled, self._store.read, now) as followed:
             if known is None:
                 refuse_requested(book, one.release, actor, one.mark)
@@ -378,7 +378,7 @@ class LedgerView:
                 )
             return repeated_answer(asking, followed.balances, known, charged)
 
-    def _meant_policy(self, book: Book) -> CompiledPolicy:
+    def _meant_policy(self, book: LedgerBalances) -> CompiledPolicy:
         compiled = self._policy or book.active()
         if compiled is None:
             raise self._no_policy()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from modicum.api.local.balances import Book, Entry, Reader, is_entry
+from modicum.api.local.balances import Entry, LedgerBalances, Reader, is_entry
 from modicum.api.ports.storage import Clock, EventStore, Patient, SnapshotStore, Witness
 from modicum.core.errors import (
     ApprovalError,
@@ -75,7 +75,7 @@ class LiveLedger:
         snapshots: SnapshotStore | None,
         snapshot_every: int,
     ) -> None:
-        self.book = Book()
+        self.book = LedgerBalances()
         self._store = store
         self._clock = clock
         self._policy = policy
@@ -111,7 +111,7 @@ class LiveLedger:
                 )
             )
 
-    def read(self, *, deciding: bool = False) -> Book:
+    def read(self, *, deciding: bool = False) -> LedgerBalances:
         """Return the book with what was appended since; takes no turn.
 
         Args:
@@ -154,12 +154,12 @@ class LiveLedger:
                 result = work(entry)
                 entry.commit()
         except BaseException as error:
-            if not isinstance(error, _HARMLESS) or (entry and entry.book_is_ahead):
+            if not isinstance(error, _HARMLESS) or (entry and entry.is_ahead_of_store):
                 # What was added may or may not be stored: read it again next time.
-                self.book = Book()
+                self.book = LedgerBalances()
             raise
         if entry.withdrawn:
-            self.book = Book()
+            self.book = LedgerBalances()
         else:
             self._read_to = (self.book.state.seq, self.book.state.head)
         if self.unsaved >= self._snapshot_every:
@@ -191,7 +191,7 @@ class LiveLedger:
                 )
             )
 
-    def follow_while_waiting(self) -> None:
+    def follow_in_idle_time(self) -> None:
         """Let this thread read what others append while it waits for their turns.
 
         So little is left to read in a turn, where all others have to wait for it.
@@ -228,16 +228,16 @@ class LiveLedger:
         if not book.continues_with(records):
             self._refuse_another(read)
             self._refuse_shorter(read, book.state.seq)
-            book = Book()
+            book = LedgerBalances()
             records = iter(read(0))
         if isinstance(self._snapshots, Witness) and not self.book.state.seq:
-            book, records = Book(), iter(read(0))
+            book, records = LedgerBalances(), iter(read(0))
         if deciding:
             book.decide_by(self._policy)
         try:
             book.fold(records)
         except BaseException:
-            self.book = Book()  # Reading broke off midway: it begins anew.
+            self.book = LedgerBalances()  # Reading broke off midway: it begins anew.
             raise
         self.book = book
         self._read_to = (book.state.seq, book.state.head)
@@ -287,12 +287,12 @@ class LiveLedger:
                 )
             )
 
-    def _resumed(self) -> Book:
+    def _resumed(self) -> LedgerBalances:
         """Return a book from the latest snapshot, or an empty one."""
         data = self._snapshots.load_snapshot() if self._snapshots else None
         snapshot = read_snapshot(data) if data else None
         self._snapshot_seq = snapshot.state.seq if snapshot else 0
-        return Book(snapshot)
+        return LedgerBalances(snapshot)
 
 
 def lost_entries(name: str, why: str) -> VerificationError:

@@ -13,8 +13,8 @@ from modicum.api.local.balances import Entry
 from modicum.api.local.batch import attempt, each
 from modicum.api.local.decision import Decision
 from modicum.api.local.evaluation import (
-    Asking,
     Description,
+    Evaluation,
     answer_to,
     first_answer,
     place_of,
@@ -37,7 +37,7 @@ from modicum.core.rationals import brief
 from modicum.core.reader import text
 from modicum.core.record import dataclass
 from modicum.ledger import RecordedRelease, RuleLoss, Standing, State, decide
-from modicum.ledger.decision.approvals import approved_by, hearings_of_release
+from modicum.ledger.decision.approvals import approved_by, release_approvals
 from modicum.ledger.log.events import (
     PastRecorded,
     ReleaseDenied,
@@ -157,7 +157,7 @@ def prepared_past(release: Description, compiled: CompiledPolicy) -> Submission:
 
 
 @dataclass(frozen=True, slots=True)
-class BringingIn:
+class Submitter:
     """Brings releases into a ledger, within a turn.
 
     Attributes:
@@ -264,7 +264,7 @@ class BringingIn:
             denied = _not_counted(denied) if one.post else denied
             before = entry.deny(ReleaseDenied(release, digest, verdict.blocking))
             return denied if before is None else _denied_before(denied, before)
-        heard = hearings_of_release(
+        heard = release_approvals(
             release, compiled.policy, entry.book.state, entry.actor
         )
         if not all(one.given for one in heard):
@@ -298,8 +298,8 @@ class BringingIn:
         notices = (*decision.notices, *assumed)
         return replace(decision, status="recorded", notices=notices, approvals=())
 
-    def _asking(self, entry: Entry) -> Asking:
-        return Asking(self.ledger, entry.book, entry.actor)
+    def _asking(self, entry: Entry) -> Evaluation:
+        return Evaluation(self.ledger, entry.book, entry.actor)
 
 
 def seconds_held(

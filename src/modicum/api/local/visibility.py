@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from modicum.api.local.governance.requests import requested_in
-from modicum.api.local.history import Happened
+from modicum.api.local.history import ReleaseEntry
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.release_datasets import data_sets_recorded, may
 from modicum.api.permissions.actions import Action
@@ -39,7 +39,7 @@ class Told:
     standing: Standing
     release: RecordedRelease
     vocabulary: Vocabulary
-    story: tuple[Happened, ...] = ()
+    story: tuple[ReleaseEntry, ...] = ()
 
 
 # --- one release --------------------------------------------------------------------

@@ -13,8 +13,8 @@ from modicum.api.local.evaluation import Description, refuse_other
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.submit import (
     RESERVATION_SECONDS,
-    BringingIn,
     Submission,
+    Submitter,
     prepared,
     prepared_past,
 )
@@ -24,7 +24,7 @@ from modicum.ledger.log.events import ReleasePosted, ReleaseStarted, ReleaseVoid
 from modicum.policy import CompiledPolicy
 
 if TYPE_CHECKING:
-    from modicum.api.local.escrow.actions import EscrowOffice
+    from modicum.api.local.escrow.actions import EscrowActions
     from modicum.api.local.governance.actions import Governance
     from modicum.api.local.plans.actions import Rounds
     from modicum.api.local.queries.actions import Queries
@@ -249,9 +249,9 @@ class Workspace(LedgerView):
         return Rounds(self, self._clock, self._actor)
 
     @property
-    def escrow(self) -> EscrowOffice:
+    def escrow(self) -> EscrowActions:
         """What people do in the escrow: register data, ask, agree, run, receive."""
-        from modicum.api.local.escrow.actions import EscrowOffice
+        from modicum.api.local.escrow.actions import EscrowActions as EscrowOffice
         from modicum.api.local.escrow.execution import Tools
 
         tools = None
@@ -317,8 +317,8 @@ class Workspace(LedgerView):
     # --- inside ---
 
     @property
-    def _bringing_in(self) -> BringingIn:
-        return BringingIn(self._store.name, self._clock)
+    def _bringing_in(self) -> Submitter:
+        return Submitter(self._store.name, self._clock)
 
     def _step(self, body: ReleaseStarted | ReleasePosted | ReleaseVoided) -> Standing:
         from modicum.api.local.submit import step

@@ -82,7 +82,7 @@ class Sampler(Protocol):
         ...
 
 
-class Lots(Protocol):
+class SecretSource(Protocol):
     """Where secrets come from."""
 
     def draw(self) -> Secrets:
@@ -120,6 +120,6 @@ class Engines(Protocol):
         """Return where noise comes from."""
         ...
 
-    def lots(self) -> Lots:
+    def lots(self) -> SecretSource:
         """Return where secrets come from."""
         ...

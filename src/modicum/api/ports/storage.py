@@ -12,7 +12,7 @@ from modicum.ledger import Record
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class StoredAnswer:
     """What was answered to a request, kept for whoever sends the same one again.
 
     Attributes:
@@ -46,7 +46,7 @@ class Turn(Protocol):
         """
         ...
 
-    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+    def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
         """Return the answers that are kept for some keys, by key.
 
         Args:
@@ -54,7 +54,7 @@ class Turn(Protocol):
         """
         ...
 
-    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+    def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
         """Keep answers with the records of this turn: all of it is stored, or none.
 
         Args:

@@ -4,7 +4,7 @@ What `modicum.ledger.decision` says of one release after the other, this room sa
 matrices, in microseconds. The two agree on every release; neither rounds anything.
 """
 
-from modicum.ledger.bulk.layout import Asked
+from modicum.ledger.bulk.layout import ReleaseRows
 from modicum.ledger.bulk.matrix_balances import (
     Engine,
     EngineOf,
@@ -12,4 +12,4 @@ from modicum.ledger.bulk.matrix_balances import (
     numba_engine,
 )
 
-__all__ = ["Asked", "Engine", "EngineOf", "QuickBalances", "numba_engine"]
+__all__ = ["Engine", "EngineOf", "QuickBalances", "ReleaseRows", "numba_engine"]

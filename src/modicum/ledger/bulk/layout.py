@@ -54,7 +54,7 @@ class Rows(NamedTuple):
     every: Booleans
 
 
-class Asked(NamedTuple):
+class ReleaseRows(NamedTuple):
     """A release, for loops and array operations.
 
     Attributes:

@@ -14,10 +14,10 @@ from modicum.accounting import Loss
 from modicum.core.errors import check
 from modicum.ledger.bulk.layout import (
     EVERYTHING,
-    Asked,
     Booleans,
     Integers,
     Layout,
+    ReleaseRows,
     Rows,
     flattened,
     layout_of,
@@ -69,7 +69,7 @@ class Numbering:
         check(all(looks), "a setting looks only at labels")
         self._by_labels: dict[object, Booleans] = {}
 
-    def asked(self, release: RecordedRelease) -> Asked:
+    def asked(self, release: RecordedRelease) -> ReleaseRows:
         """Return a release in numbers.
 
         Args:
@@ -87,7 +87,7 @@ class Numbering:
             self._contexts(release, place, facts)
             for place in range(len(release.mechanisms))
         ]
-        return Asked(
+        return ReleaseRows(
             first_key,
             keys,
             inside[0] if len(inside) == 1 else np.concatenate([self._none, *inside]),
@@ -173,10 +173,10 @@ class Engine(Protocol):
     rest: Integers
     carried: Integers
 
-    def admits(self, asked: Asked) -> bool:
+    def admits(self, asked: ReleaseRows) -> bool:
         """Return whether every row lets the release pass."""
 
-    def move(self, asked: Asked, sign: int) -> bool:
+    def move(self, asked: ReleaseRows, sign: int) -> bool:
         """Add a release to its rows (1), or take it back (-1).
 
         Returns:
@@ -245,7 +245,7 @@ class QuickBalances:
         for release in releases:
             self.charge(release)
 
-    def asked(self, release: RecordedRelease) -> Asked:
+    def asked(self, release: RecordedRelease) -> ReleaseRows:
         """Return a release in the numbers of these balances, to ask about it often.
 
         Args:

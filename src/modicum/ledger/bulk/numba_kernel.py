@@ -13,7 +13,14 @@ import numpy as np
 from numba import njit
 
 from modicum.accounting.grid import INFINITE
-from modicum.ledger.bulk.layout import ALWAYS, NEVER, Asked, Booleans, Integers, Rows
+from modicum.ledger.bulk.layout import (
+    ALWAYS,
+    NEVER,
+    Booleans,
+    Integers,
+    ReleaseRows,
+    Rows,
+)
 
 #: The bits of a sum that are not carried.
 _REST = INFINITE - 1
@@ -77,7 +84,7 @@ def _reduce(left: Integers, loss: Integers) -> None:
 
 @compiled
 def _matching(
-    rows: Rows, scratch: Scratch, asked: Asked, place: int, stamp: int
+    rows: Rows, scratch: Scratch, asked: ReleaseRows, place: int, stamp: int
 ) -> int:
     """Put the rows that a mechanism falls under into `found`; return how many."""
     count = 0
@@ -96,7 +103,7 @@ def _matching(
 
 @compiled
 def _admits_one(
-    rows: Rows, left: Integers, scratch: Scratch, asked: Asked, stamp: int
+    rows: Rows, left: Integers, scratch: Scratch, asked: ReleaseRows, stamp: int
 ) -> bool:
     """Return whether every row lets a release of one mechanism pass."""
     losses = asked.losses[0]
@@ -111,7 +118,7 @@ def _admits_all(
     rows: Rows,
     left: Integers,
     work: tuple[Scratch, Pending],
-    asked: Asked,
+    asked: ReleaseRows,
     stamp: int,
 ) -> bool:
     """Return whether every row lets all mechanisms pass together.
@@ -161,7 +168,11 @@ def _move_row(charges: _Charges, row: int, loss: Integers, sign: int) -> bool:
 
 @compiled
 def _move(
-    rows: Rows, charges: _Charges, scratch: Scratch, asked: Asked, mark: tuple[int, int]
+    rows: Rows,
+    charges: _Charges,
+    scratch: Scratch,
+    asked: ReleaseRows,
+    mark: tuple[int, int],
 ) -> bool:
     """Add a release to its rows, or take it back; `mark` is (stamp, sign)."""
     stamp, sign = mark
@@ -194,7 +205,7 @@ class NumbaEngine:
         )
         self._stamp = 1
 
-    def admits(self, asked: Asked) -> bool:
+    def admits(self, asked: ReleaseRows) -> bool:
         """Return whether every row lets the release pass."""
         stamp = self._next_stamp(asked)
         if len(asked.inside) == 1:
@@ -202,12 +213,12 @@ class NumbaEngine:
         work = self._scratch, self._pending
         return _admits_all(self._rows, self.left, work, asked, stamp)
 
-    def move(self, asked: Asked, sign: int) -> bool:
+    def move(self, asked: ReleaseRows, sign: int) -> bool:
         """Add a release to its rows (1), or take it back (-1)."""
         mark = self._next_stamp(asked), sign
         return _move(self._rows, self._charges, self._scratch, asked, mark)
 
-    def _next_stamp(self, asked: Asked) -> int:
+    def _next_stamp(self, asked: ReleaseRows) -> int:
         stamp = self._stamp
         self._stamp += len(asked.inside)
         return stamp
@@ -222,7 +233,7 @@ def warm() -> None:
     caps: Integers = np.zeros((1, 2), dtype=np.int64)
     engine = NumbaEngine(rows, caps)
     for mechanisms in (1, 2):
-        asked = Asked(
+        asked = ReleaseRows(
             first_key=np.arange(mechanisms + 1),
             keys=np.zeros(mechanisms, dtype=np.int64),
             inside=np.ones((mechanisms, 1), dtype=np.bool_),

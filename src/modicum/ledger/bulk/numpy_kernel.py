@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from modicum.accounting.grid import INFINITE
-from modicum.ledger.bulk.layout import ALWAYS, NEVER, Asked, Booleans, Integers, Rows
+from modicum.ledger.bulk.layout import (
+    ALWAYS,
+    NEVER,
+    Booleans,
+    Integers,
+    ReleaseRows,
+    Rows,
+)
 
 #: The bits of a sum that are not carried.
 _REST = INFINITE - 1
@@ -22,7 +29,7 @@ class NumpyEngine:
         self._rows, self._caps = rows, caps
         self._about = np.zeros(len(rows.first_row) - 1, dtype=np.bool_)
 
-    def admits(self, asked: Asked) -> bool:
+    def admits(self, asked: ReleaseRows) -> bool:
         """Return whether every row lets the release pass."""
         each = [self._matching(asked, place) for place in range(len(asked.inside))]
         numbers = (
@@ -46,7 +53,7 @@ class NumpyEngine:
         enough = np.where(every, others.all(axis=1), others.any(axis=1))
         return bool((enough & fits[:, 0]).all())
 
-    def move(self, asked: Asked, sign: int) -> bool:
+    def move(self, asked: ReleaseRows, sign: int) -> bool:
         """Add a release to its rows (1), or take it back (-1)."""
         covered = True
         for place in range(len(asked.inside)):
@@ -61,7 +68,7 @@ class NumpyEngine:
             covered = covered and bool((carried >= 0).all())
         return covered
 
-    def _matching(self, asked: Asked, place: int) -> Integers:
+    def _matching(self, asked: ReleaseRows, place: int) -> Integers:
         """Return the rows that a mechanism falls under, rising."""
         rows = self._rows
         for key in asked.keys[asked.first_key[place] : asked.first_key[place + 1]]:

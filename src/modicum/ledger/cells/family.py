@@ -41,7 +41,7 @@ class Cost:
             self.greater = of_loss(Loss(most))
 
 
-class Reading(NamedTuple):
+class MechanismCost(NamedTuple):
     """What a mechanism costs a unit, and where.
 
     Attributes:
@@ -78,7 +78,7 @@ class Charge(NamedTuple):
         return Amounts(self.alone.table[0])
 
 
-class Inquiry(NamedTuple):
+class ReleaseCosts(NamedTuple):
     """A release in the numbers of a family.
 
     Attributes:
@@ -211,9 +211,9 @@ class Family:
 
     def inquiry(
         self,
-        readings: Sequence[Reading],
+        readings: Sequence[MechanismCost],
         asked: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
-    ) -> Inquiry:
+    ) -> ReleaseCosts:
         """Return what a release costs in which cells. Changes nothing.
 
         Args:
@@ -230,16 +230,16 @@ class Family:
             charges.append(
                 Charge(numbers, self.rows(numbers), places, alone, everywhere)
             )
-        return Inquiry(overlay, tuple(charges), regions)
+        return ReleaseCosts(overlay, tuple(charges), regions)
 
-    def spent(self, inquiry: Inquiry, charge: Charge) -> Spent:
+    def spent(self, inquiry: ReleaseCosts, charge: Charge) -> Spent:
         """Return what the cells of a charge were charged before, as it is now."""
         segments = inquiry.overlay.segments[charge.places]
         lines: Integers = self._lines[charge.rows[:, None], segments]
         everywhere = self._everywhere[charge.rows] if self._has_everywhere else None
         return Spent(self.sums, everywhere, lines)
 
-    def charge(self, inquiry: Inquiry) -> None:
+    def charge(self, inquiry: ReleaseCosts) -> None:
         """Cut the segments of a release, and add what it costs to its cells."""
         segments = self._cut(inquiry.overlay)
         for charge in inquiry.charges:
@@ -251,7 +251,7 @@ class Family:
                 place = charge.rows[:, None], segments[charge.places]
                 self.sums.add(self._begun(self._lines, place), charge.alone)
 
-    def take_back(self, inquiry: Inquiry) -> None:
+    def take_back(self, inquiry: ReleaseCosts) -> None:
         """Undo `charge` for a release that was given up.
 
         Raises:
@@ -327,7 +327,7 @@ class Family:
 
 
 def _alone(
-    overlay: Overlay, readings: Sequence[Reading], about: tuple[int, ...]
+    overlay: Overlay, readings: Sequence[MechanismCost], about: tuple[int, ...]
 ) -> tuple[Integers, Amounts]:
     """Return the pieces in which some mechanisms cost something, and how much."""
     sides = len(readings[0].regions)

@@ -18,7 +18,7 @@ from modicum.core.record import dataclass
 from modicum.ledger.cells.axes import Box, Region
 from modicum.ledger.cells.partition import Booleans, Integers, cut, ends_of, simplified
 from modicum.release import Span
-from modicum.release.memo import Memory
+from modicum.release.memo import Memo
 from modicum.release.parts import merged
 
 #: Once there would be more segments, or more boxes that make them up, no segment is
@@ -57,11 +57,11 @@ class Overlay:
     pieces: Mapping[int, Sequence[_Piece]]
     whole: bool = False
     rounded: bool = False
-    found: Memory[tuple[int, ...], Integers] = field(
+    found: Memo[tuple[int, ...], Integers] = field(
         init=False,
         repr=False,
         compare=False,
-        default_factory=lambda: Memory(_FOUND_MAX),
+        default_factory=lambda: Memo(_FOUND_MAX),
     )
 
     def inside_any(self, regions: tuple[int, ...]) -> Integers:

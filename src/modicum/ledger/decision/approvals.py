@@ -24,7 +24,7 @@ from modicum.policy.predicates import Facts, Scope, holds
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
+class ApprovalState:
     """Where one approval stands.
 
     Attributes:
@@ -63,7 +63,9 @@ class Hearing:
         return len(self.agreed) >= self.approval.need and not self.refused
 
 
-def approvals_asked(release: RecordedRelease, policy: Policy) -> tuple[Approval, ...]:
+def approvals_required(
+    release: RecordedRelease, policy: Policy
+) -> tuple[Approval, ...]:
     """Return the approvals that a release needs under a policy.
 
     A mechanism may have labels of its own, which rules go by. So an approval applies
@@ -95,9 +97,9 @@ def _by_own_labels(facts: Facts) -> Facts:
     return replace(facts, labels={**facts.labels, **own})
 
 
-def hearings_of_release(
+def release_approvals(
     release: RecordedRelease, policy: Policy, state: State, *actors: str
-) -> tuple[Hearing, ...]:
+) -> tuple[ApprovalState, ...]:
     """Return where each approval stands that a release needs under a policy.
 
     Args:
@@ -111,7 +113,7 @@ def hearings_of_release(
         To the correction of a past release, people agree only after it is requested,
         and who requests it never does. Refusals before that stay until taken back.
     """
-    asked = approvals_asked(release, policy)
+    asked = approvals_required(release, policy)
     if not asked:
         return ()
     requesters = [*actors, *state.waiting.requesters.get(release.content, ())]
@@ -119,19 +121,19 @@ def hearings_of_release(
     correction = state.correction_of(release.id, release.content)
     if correction is not None:
         before = [one for one in said if one.seq <= correction.seq]
-        last = {one.by: one for one in before if is_heard(one, policy)}
+        last = {one.by: one for one in before if is_approved(one, policy)}
         refused = [one for one in last.values() if not one.approves]
         said = (*refused, *said[len(before) :])
         asked = tuple(replace(one, requester_may_approve=False) for one in asked)
     named = {**release.metadata, **release.labels}.get("requester")
     if named is not None:
         requesters.append(named)
-    return hearings(asked, said, policy, requesters)
+    return approval_states(asked, said, policy, requesters)
 
 
-def hearings_of_policy(
+def policy_approvals(
     successor: str, policy: Policy, state: State, *actors: str
-) -> tuple[Hearing, ...]:
+) -> tuple[ApprovalState, ...]:
     """Return where the approval stands that another policy needs to be activated.
 
     Args:
@@ -149,15 +151,15 @@ def hearings_of_policy(
     heard = [one for one in said if one.seq > since]
     proposal = state.waiting.proposals.get(successor)
     requesters = actors if proposal is None else (*actors, proposal.by)
-    return hearings([policy.activation], heard, policy, requesters)
+    return approval_states([policy.activation], heard, policy, requesters)
 
 
-def hearings(
+def approval_states(
     asked: Sequence[Approval],
     said: Iterable[Agreement],
     policy: Policy,
     requesters: Iterable[str],
-) -> tuple[Hearing, ...]:
+) -> tuple[ApprovalState, ...]:
     """Return where each approval stands.
 
     Args:
@@ -168,14 +170,14 @@ def hearings(
             where the approval allows it.
     """
     roles = policy.roles or {}
-    last = {one.by: one for one in said if is_heard(one, policy)}
+    last = {one.by: one for one in said if is_approved(one, policy)}
     asking = {meant_by(one) for one in requesters}
     people = {person for each in roles.values() for person in each}
     own = frozenset(person for person in people if meant_by(person) in asking)
     return tuple(_hearing(approval, last, roles, own) for approval in asked)
 
 
-def is_heard(one: Agreement, policy: Policy) -> bool:
+def is_approved(one: Agreement, policy: Policy) -> bool:
     """Return whether a word may count: a refusal always, agreement by the right key.
 
     What is not heard takes nothing back either: an earlier refusal stands.
@@ -193,7 +195,7 @@ def _hearing(
     last: Mapping[str, Agreement],
     roles: Mapping[str, Sequence[str]],
     requesters: frozenset[str],
-) -> Hearing:
+) -> ApprovalState:
     entitled = {one for role in approval.roles for one in roles.get(role, ())}
     heard = {
         person: last[person].approves
@@ -206,7 +208,7 @@ def _hearing(
     may = entitled if approval.requester_may_approve else entitled - requesters
     agreed = {person for person, approves in heard.items() if approves} & may
     refused = {person for person, approves in heard.items() if not approves}
-    return Hearing(
+    return ApprovalState(
         approval,
         tuple(sorted(agreed)),
         tuple(sorted(refused)),
@@ -221,7 +223,7 @@ def _left(may: set[str], agreed: set[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in may if meant_by(name) not in known))
 
 
-def approved_by(heard: Iterable[Hearing]) -> tuple[str, ...]:
+def approved_by(heard: Iterable[ApprovalState]) -> tuple[str, ...]:
     """Return the people whose agreement counts, in the order of their names."""
     return tuple(sorted({person for one in heard for person in one.agreed}))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from modicum.accounting import Loss, Total
 from modicum.ledger.cells.axes import Box, Region, Space, space_of
-from modicum.ledger.cells.family import Cost, Family, Inquiry, Reading
+from modicum.ledger.cells.family import Cost, Family, MechanismCost, ReleaseCosts
 from modicum.ledger.cells.partition import Integers
 from modicum.ledger.cells.segments import SEGMENTS_MAX
 from modicum.ledger.decision.charges import charged, moved
@@ -22,15 +22,15 @@ from modicum.ledger.log.release_codec import likeness
 from modicum.ledger.state.rounds import Planning
 from modicum.policy import CompiledPolicy, Rule, RuleSet
 from modicum.release import Part, Vocabulary
-from modicum.release.memo import Memory
+from modicum.release.memo import Memo
 
-__all__ = ["Balances", "Brought", "Charges", "brought", "charges", "facts_of"]
+__all__ = ["Balances", "Charges", "ReservedRelease", "brought", "charges", "facts_of"]
 
 #: So many different readings and charges are remembered.
 REMEMBERED_MAX = 10_000
 
 
-class Brought(NamedTuple):
+class ReservedRelease(NamedTuple):
     """A release as it came into the ledger.
 
     Attributes:
@@ -44,9 +44,11 @@ class Brought(NamedTuple):
     counts: bool = True
 
 
-def brought(releases: Iterable[RecordedRelease], day: int = 0) -> Iterator[Brought]:
+def brought(
+    releases: Iterable[RecordedRelease], day: int = 0
+) -> Iterator[ReservedRelease]:
     """Yield releases as if all had come in on one day, and all count."""
-    return (Brought(release, day) for release in releases)
+    return (ReservedRelease(release, day) for release in releases)
 
 
 class Charges(NamedTuple):
@@ -58,7 +60,7 @@ class Charges(NamedTuple):
     """
 
     family: Family
-    inquiry: Inquiry
+    inquiry: ReleaseCosts
 
 
 class Balances:
@@ -83,7 +85,7 @@ class Balances:
     def __init__(
         self,
         compiled: CompiledPolicy,
-        history: Iterable[Brought] = (),
+        history: Iterable[ReservedRelease] = (),
         *,
         segments_max: int = SEGMENTS_MAX,
         planning: Planning | None = None,
@@ -100,10 +102,10 @@ class Balances:
         }
         #: What rules for single releases said; `decide` remembers it.
         self.alone: dict[tuple[int, ...], Any] = {}
-        self._readings: Memory[object, Reading] = Memory(REMEMBERED_MAX)
-        self._costs: Memory[object, Cost] = Memory(REMEMBERED_MAX)
+        self._readings: Memo[object, MechanismCost] = Memo(REMEMBERED_MAX)
+        self._costs: Memo[object, Cost] = Memo(REMEMBERED_MAX)
         #: What mechanisms cost, by their bytes; much less is looked at for these.
-        self._known: Memory[object, tuple[Cost, bool]] = Memory(REMEMBERED_MAX)
+        self._known: Memo[object, tuple[Cost, bool]] = Memo(REMEMBERED_MAX)
         self._regions: dict[object, tuple[Region, ...]] = {}
         #: What was asked last: who is decided is mostly charged next.
         self._last: tuple[RecordedRelease, int, tuple[Charges, ...]] | None = None
@@ -221,7 +223,9 @@ class Balances:
             for place in self._matching.of(release).uncovered
         )
 
-    def reading_alone(self, release: RecordedRelease, day: int) -> tuple[object, ...]:
+    def single_release_rules(
+        self, release: RecordedRelease, day: int
+    ) -> tuple[object, ...]:
         """Return all that rules for single releases look at, as objects.
 
         Equal releases give the same objects, as long as they are remembered.
@@ -234,7 +238,9 @@ class Balances:
         ]
         return matched, *readings
 
-    def asked_alone(self, release: RecordedRelease, day: int) -> tuple[Charges, ...]:
+    def single_release_costs(
+        self, release: RecordedRelease, day: int
+    ) -> tuple[Charges, ...]:
         """Return what a release asks of the rules for single releases, by unit."""
         matched = self._matching.of(release).alone
         fresh = {
@@ -291,7 +297,9 @@ class Balances:
             found.append(Charges(family, family.inquiry(readings, asked)))
         return tuple(found)
 
-    def _reading(self, mechanism: RecordedMechanism, unit: str, day: int) -> Reading:
+    def _reading(
+        self, mechanism: RecordedMechanism, unit: str, day: int
+    ) -> MechanismCost:
         """Return what a mechanism costs a unit, and where."""
         space = self._families[unit].space
         alike = unit, likeness(mechanism)
@@ -305,7 +313,7 @@ class Balances:
         if found is None:
             regions = self._regions_of(part, space, day, timeless=timeless)
             everywhere = all(region is None for region in regions)
-            found = self._readings.keep(key, Reading(regions, cost, everywhere))
+            found = self._readings.keep(key, MechanismCost(regions, cost, everywhere))
         return found
 
     def _cost(self, mechanism: RecordedMechanism, space: Space) -> tuple[Cost, bool]:

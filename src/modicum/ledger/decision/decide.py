@@ -12,7 +12,7 @@ import numpy as np
 
 from modicum.accounting import Total
 from modicum.ledger.cells.axes import Space
-from modicum.ledger.cells.family import Charge, Family, Inquiry, Spent
+from modicum.ledger.cells.family import Charge, Family, ReleaseCosts, Spent
 from modicum.ledger.cells.partition import Integers
 from modicum.ledger.cells.segments import Overlay, SegmentsThen
 from modicum.ledger.cells.sums import Amounts, saturated
@@ -208,7 +208,7 @@ def undated(
 
 
 def _findings(
-    balances: Balances, family: Family, inquiry: Inquiry, charge: Charge
+    balances: Balances, family: Family, inquiry: ReleaseCosts, charge: Charge
 ) -> _Findings:
     """Return what some rules of one unit say, in the cells that a release touches."""
     spent, limits = family.spent(inquiry, charge), balances.limits
@@ -330,7 +330,7 @@ def denied_on_top(
                     )
 
 
-def over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
+def verdict_over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
     """Return what a rule says to a further loss in each of its cells.
 
     Args:

@@ -17,14 +17,14 @@ from modicum.policy.predicates import (
     atoms,
 )
 from modicum.release import Vocabulary
-from modicum.release.memo import Memory
+from modicum.release.memo import Memo
 from modicum.release.vocabulary import METADATA
 
 #: So many different kinds of releases are remembered.
 REMEMBERED_MAX = 10_000
 
 
-class Asked(NamedTuple):
+class MatchedRules(NamedTuple):
     """Rules of one unit that the same mechanisms of a release fall under.
 
     Attributes:
@@ -45,7 +45,7 @@ class Matched(NamedTuple):
     """
 
     unit: str
-    asked: tuple[Asked, ...]
+    asked: tuple[MatchedRules, ...]
 
 
 class Matches(NamedTuple):
@@ -75,9 +75,9 @@ class Matching:
         #: What may stand as open text: of an older policy it may be a label now.
         self._texts = tuple(dict.fromkeys((*METADATA, *self._vocabulary.labels)))
         self._by_name = any(map(_looks_at_a_name, _predicates(self._stages)))
-        self._found: Memory[object, Matches] = Memory(REMEMBERED_MAX)
+        self._found: Memo[object, Matches] = Memo(REMEMBERED_MAX)
         #: Parts of keys, by the bytes of mechanisms; much less is looked at for these.
-        self._keys: Memory[bytes, object] = Memory(REMEMBERED_MAX)
+        self._keys: Memo[bytes, object] = Memo(REMEMBERED_MAX)
         #: What was asked last: the same release is mostly asked for again next.
         self._last: tuple[RecordedRelease, Matches] | None = None
 
@@ -135,7 +135,9 @@ def _matched(rules: RuleSet, facts: tuple[Facts, ...]) -> tuple[Matched, ...]:
         unit = rules.bases[number // contexts].unit
         found.setdefault(unit, {}).setdefault(about, []).append(number)
     return tuple(
-        Matched(unit, tuple(Asked(one, tuple(each)) for one, each in asked.items()))
+        Matched(
+            unit, tuple(MatchedRules(one, tuple(each)) for one, each in asked.items())
+        )
         for unit, asked in found.items()
     )
 

@@ -99,7 +99,7 @@ def remembered_alone(balances: Balances, release: RecordedRelease, day: int) -> 
     """Return what the rules for single releases say; for equal ones it is known."""
     if not balances.compiled.release_rules:
         return _SILENT
-    read = balances.reading_alone(release, day)
+    read = balances.single_release_rules(release, day)
     key = tuple(map(id, read))
     found: tuple[object, Alone] | None = balances.alone.get(key)
     if found is None:
@@ -111,7 +111,7 @@ def remembered_alone(balances: Balances, release: RecordedRelease, day: int) -> 
 
 
 def _alone(balances: Balances, release: RecordedRelease, day: int) -> Alone:
-    asked = balances.asked_alone(release, day)
+    asked = balances.single_release_costs(release, day)
     said = dict(sorted(_alone_losses(balances.compiled, asked), key=itemgetter(0)))
     rounded = (one.family.space.unit for one in asked if one.inquiry.overlay.rounded)
     allowed = all(one.allowed for one in said.values())

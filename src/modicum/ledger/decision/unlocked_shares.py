@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from modicum.ledger.cells.axes import FAR, Space
-from modicum.ledger.cells.family import Inquiry
+from modicum.ledger.cells.family import ReleaseCosts
 from modicum.ledger.cells.partition import Integers
 from modicum.ledger.cells.segments import SegmentsThen
 from modicum.ledger.state.rounds import Planning
 from modicum.policy.model import Retired, RotationRule
 from modicum.release import Span
-from modicum.release.memo import Memory
+from modicum.release.memo import Memo
 from modicum.release.parts import merged
 
 
@@ -143,7 +143,7 @@ class Unlocked:
         self._revision = -1
         self._by_group: Mapping[int, Fraction] = MappingProxyType({})
         self._groups = Groups(self._by_group, 0)
-        self._of_spans: Memory[Span, Fraction] = Memory(_SPANS_MAX)
+        self._of_spans: Memo[Span, Fraction] = Memo(_SPANS_MAX)
 
     @property
     def whole(self) -> bool:
@@ -151,7 +151,7 @@ class Unlocked:
         return self._rotation is None and not self._planning.rounds
 
     def pieces(
-        self, space: Space, inquiry: Inquiry, then: SegmentsThen, places: Integers
+        self, space: Space, inquiry: ReleaseCosts, then: SegmentsThen, places: Integers
     ) -> Shares:
         """Return what part of its limits each piece of a release may have used.
 
@@ -184,7 +184,7 @@ class Unlocked:
         return Shares(shares, np.array([place_of[one] for one in found], np.int64))
 
     def locked(
-        self, space: Space, inquiry: Inquiry, then: SegmentsThen, place: int
+        self, space: Space, inquiry: ReleaseCosts, then: SegmentsThen, place: int
     ) -> Locked:
         """Return why nothing is unlocked in a piece of a release.
 
@@ -253,18 +253,18 @@ class Unlocked:
         }
         self._by_group = {**retired, **active}
         self._groups = Groups(self._by_group, len(self._planning.rounds))
-        self._of_spans = Memory(_SPANS_MAX)
+        self._of_spans = Memo(_SPANS_MAX)
         self._revision = self._planning.revision
 
 
-def _groups_read(inquiry: Inquiry) -> Sequence[Span]:
+def _groups_read(inquiry: ReleaseCosts) -> Sequence[Span]:
     """Return the groups that are read; all of them, if something reads everything."""
     if not inquiry.regions or None in inquiry.regions:
         return ((-FAR, FAR),)
     return merged([box[-1] for region in inquiry.regions for box in region or ()])
 
 
-def _reads_all_groups(inquiry: Inquiry, place: int) -> bool:
+def _reads_all_groups(inquiry: ReleaseCosts, place: int) -> bool:
     """Return whether something that covers a piece names no groups."""
     inside = inquiry.overlay.inside[place].tolist()
     return any(

@@ -49,7 +49,7 @@ from modicum.ledger.log.release_codec import (
     read_part,
 )
 from modicum.release import Part
-from modicum.release.memo import Memory
+from modicum.release.memo import Memo
 
 #: Writes them. The fields are sorted already, and only mappings are left to sort.
 FIELDS = msgspec.json.Encoder(order="deterministic")
@@ -258,7 +258,7 @@ def _mechanism(data: bytes) -> RecordedMechanism:
     )
 
 
-class _Shared(Memory[bytes, T]):
+class _Shared(Memo[bytes, T]):
     """What parts of entries say, by their canonical bytes.
 
     Args:

@@ -24,7 +24,7 @@ from modicum.release import (
 )
 from modicum.release.model import mechanism_to_plain
 from modicum.release.parts import part_written
-from modicum.release.priced_release import Elsewhere
+from modicum.release.priced_release import StoredMechanism
 
 
 def losses_to_plain(losses: Mapping[str, Loss]) -> dict[str, Plain]:
@@ -39,7 +39,7 @@ def losses_to_plain(losses: Mapping[str, Loss]) -> dict[str, Plain]:
     }
 
 
-def elsewhere(one: PricedMechanism) -> Elsewhere:
+def stored_mechanism(one: PricedMechanism) -> StoredMechanism:
     """Return what a mechanism is stored as, whatever part of the data it reads.
 
     Args:
@@ -56,14 +56,14 @@ def written_mechanism(one: PricedMechanism) -> Written:
         one: The mechanism.
     """
     _, where, periods, groups = part_written(one.mechanism.part)
-    known = elsewhere(one)
+    known = stored_mechanism(one)
     return Written(
         b'{"attributes":%b,"description":%b,"groups":%b,%b,"periods":%b,"where":%b}'
         % (known.first, one.mechanism.encoded, groups, known.later, periods, where)
     )
 
 
-def _elsewhere(one: PricedMechanism) -> Elsewhere:
+def _elsewhere(one: PricedMechanism) -> StoredMechanism:
     attributes = tuple(sorted(one.mechanism.attributes))
     neighbors: dict[str, Relation] = {
         unit: relation
@@ -78,7 +78,7 @@ def _elsewhere(one: PricedMechanism) -> Elsewhere:
         later["neighbors"] = dict(neighbors)
     first, last = encode(attributes), encode(later)[1:-1]
     described = one.mechanism.pieces.whole()
-    return Elsewhere(
+    return StoredMechanism(
         attributes,
         MappingProxyType(dict(one.losses)),
         MappingProxyType(neighbors),
@@ -125,7 +125,7 @@ class RecordedMechanism:
         object.__setattr__(self, "written", written)
         return written
 
-    def keep_alike(self, alike: bytes) -> bytes:
+    def cache_common_bytes(self, alike: bytes) -> bytes:
         """Return the bytes of all but its part, and remember them.
 
         Args:
@@ -142,7 +142,7 @@ class RecordedMechanism:
         """
         moved = replace(self, part=part)
         if self.alike is not None:
-            moved.keep_alike(self.alike)
+            moved.cache_common_bytes(self.alike)
         return moved
 
 
@@ -213,7 +213,7 @@ def record_release(priced: PricedRelease) -> RecordedRelease:
 
 
 def _record_mechanism(one: PricedMechanism) -> RecordedMechanism:
-    known = elsewhere(one)
+    known = stored_mechanism(one)
     recorded = RecordedMechanism(
         description=mechanism_to_plain(one.mechanism),
         attributes=known.attributes,
@@ -224,5 +224,5 @@ def _record_mechanism(one: PricedMechanism) -> RecordedMechanism:
         sources=one.sources,
     )
     recorded.keep_written(written_mechanism(one))
-    recorded.keep_alike(known.alike)
+    recorded.cache_common_bytes(known.alike)
     return recorded

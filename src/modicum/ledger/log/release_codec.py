@@ -62,7 +62,7 @@ def likeness(one: RecordedMechanism) -> bytes:
         **_mechanism_to_plain(one),
         "description": _but_part(one.description),
     }
-    return one.keep_alike(encode(_but_part(plain)))
+    return one.cache_common_bytes(encode(_but_part(plain)))
 
 
 def _but_part(fields: Mapping[str, Plain]) -> dict[str, Plain]:

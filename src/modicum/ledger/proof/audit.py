@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from modicum.accounting import Total
 from modicum.core.canonical import digest, encode
 from modicum.core.errors import InputError, VerificationError
-from modicum.ledger.decision.decide import decide, over_history
+from modicum.ledger.decision.decide import decide, verdict_over_history
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
@@ -423,5 +423,5 @@ def _exceeded(followed: Followed | None) -> list[str]:
     return [
         rule.id
         for rule in followed.compiled.rules
-        if not over_history(balances, rule, Total()).allowed
+        if not verdict_over_history(balances, rule, Total()).allowed
     ]

@@ -165,7 +165,7 @@ def genuine(presented: Presented, verify: Verify, trusted: Collection[str]) -> N
         )
 
 
-def borne_out(
+def findings_of(
     presented: Iterable[Presented], watch: Watch, trusted: Collection[str]
 ) -> tuple[Finding, ...]:
     """Return the claims as findings, after a log has gone by.

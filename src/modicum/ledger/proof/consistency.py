@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.ledger.decision.approvals import (
-    Hearing,
-    approvals_asked,
+    ApprovalState,
+    approvals_required,
     approved_by,
-    hearings_of_policy,
-    hearings_of_release,
-    is_heard,
+    is_approved,
     may_open_rounds,
+    policy_approvals,
+    release_approvals,
     roles_of,
 )
 from modicum.ledger.log.events import (
@@ -259,16 +259,18 @@ def _ill_said(
             event.actor in policy.keys
             and known
             and not any(
-                one.by == event.actor and one.approves and is_heard(one, policy)
+                one.by == event.actor and one.approves and is_approved(one, policy)
                 for one in said
                 if one.seq > known.seq
             )
         ):
             return f"`{event.actor}` did not sign the correction with a named key"
-        return _ill_approved(body, hearings_of_release(body.release, policy, state))
+        return _ill_approved(body, release_approvals(body.release, policy, state))
     if isinstance(body, ReleaseRequested):
         # A correction always needs somebody else.
-        if body.release.id in state.releases or approvals_asked(body.release, policy):
+        if body.release.id in state.releases or approvals_required(
+            body.release, policy
+        ):
             return ""
         return f"release `{body.release.id}` needs no approval and is requested"
     # Who owns data speaks to contracts; the fold knows them.
@@ -285,7 +287,7 @@ def _ill_said(
 def _ill_reserved(
     body: ReleaseReserved, event: Event, policy: Policy, state: State
 ) -> str:
-    heard = hearings_of_release(body.release, policy, state, event.actor)
+    heard = release_approvals(body.release, policy, state, event.actor)
     found = _ill_approved(body, heard)
     if found:
         return found
@@ -308,7 +310,7 @@ def lasts(body: ReleaseReserved, event: Event) -> timedelta:
 
 
 def _ill_approved(
-    body: ReleaseReserved | PastRedescribed, heard: Sequence[Hearing]
+    body: ReleaseReserved | PastRedescribed, heard: Sequence[ApprovalState]
 ) -> str:
     called = f"release `{body.release.id}`"
     if not all(one.given_by_names for one in heard):
@@ -322,7 +324,7 @@ def _ill_approved(
 def _ill_activated(
     body: PolicyActivated, event: Event, policy: Policy, state: State
 ) -> str:
-    heard = hearings_of_policy(body.digest, policy, state, event.actor)
+    heard = policy_approvals(body.digest, policy, state, event.actor)
     if not all(one.given_by_names for one in heard):
         return f"policy `{body.name}` was activated without approval"
     if event.version > 1 and not body.reason.strip():

@@ -19,8 +19,8 @@ from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT, number_text
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.release import Vocabulary
-from modicum.release.memo import Memory
-from modicum.release.stored_description import PriceList, Unfamiliar
+from modicum.release.memo import Memo
+from modicum.release.stored_description import PriceList, UnknownDescription
 
 #: Since this version of the events, whatever is written has a price. Before, writers
 #: may have let pass what has none today.
@@ -101,7 +101,7 @@ class UnderstatedError(_RepricingError):
     )
 
 
-class UnfamiliarError(_RepricingError):
+class UnknownDescriptionError(_RepricingError):
     """An entry describes what this version does not know: nothing can be compared."""
 
     note = (
@@ -126,7 +126,7 @@ class Repricing:
         self._vocabulary: Vocabulary | None = None
         self._prices: PriceList
         # By identity: readers give the same bytes as the same mechanism.
-        self._right: Memory[int, RecordedMechanism]
+        self._right: Memo[int, RecordedMechanism]
 
     def check(
         self, release: RecordedRelease, vocabulary: Vocabulary, seq: int, version: int
@@ -147,7 +147,7 @@ class Repricing:
         """
         if vocabulary is not self._vocabulary:
             self._vocabulary = vocabulary
-            self._prices, self._right = PriceList(vocabulary), Memory(_RIGHT_MAX)
+            self._prices, self._right = PriceList(vocabulary), Memo(_RIGHT_MAX)
         believed: UnpricedRelease | None = None
         for one in release.mechanisms:
             if self._right.get(id(one)) is one:
@@ -184,7 +184,7 @@ class Repricing:
                 return said
             why = f"its description has no price ({said})"
             raise _WrongError(why) from error
-        if isinstance(priced, Unfamiliar):
+        if isinstance(priced, UnknownDescription):
             if version < _PRICED_SINCE:
                 return priced.why
             why = f"this version of modicum cannot price it: {priced.why}"
@@ -207,7 +207,7 @@ class _WrongError(ValueError):
 class _UnknownError(_WrongError):
     """What a mechanism states cannot be compared with anything."""
 
-    found_as = UnfamiliarError
+    found_as = UnknownDescriptionError
 
 
 def _refuse_misplaced(one: RecordedMechanism, vocabulary: Vocabulary) -> None:

@@ -9,7 +9,7 @@ from modicum.ledger.decision.balances import Balances
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
 from modicum.ledger.log.events import Event
 from modicum.ledger.log.recorded_release import RecordedRelease
-from modicum.ledger.replay.part_migration import Retelling
+from modicum.ledger.replay.part_migration import PartMigration
 from modicum.ledger.replay.reservation_shares import Holdings
 from modicum.ledger.state.state import LossChange, State
 from modicum.policy import CompiledPolicy
@@ -90,7 +90,7 @@ class Followed:
     ) -> None:
         self.balances = balances or Balances(compiled, planning=state.planning)
         policy = compiled.policy
-        self._retelling = Retelling(
+        self._retelling = PartMigration(
             state.policies, policy.vocabulary.population, policy.text
         )
         #: What each identity holds of it, reserved and not started.

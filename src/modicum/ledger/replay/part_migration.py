@@ -36,7 +36,7 @@ class Held(Protocol):
         ...
 
 
-class Retelling:
+class PartMigration:
     """Tells releases of a log in the words of one policy.
 
     Args:

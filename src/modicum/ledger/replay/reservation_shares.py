@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from modicum.ledger.cells.axes import Space
-from modicum.ledger.cells.family import Inquiry
+from modicum.ledger.cells.family import ReleaseCosts
 from modicum.ledger.cells.partition import Integers
 from modicum.ledger.cells.segments import SegmentsThen
 from modicum.ledger.decision.balances import Balances
@@ -117,7 +117,7 @@ class _Part(Unlocked):
         self._shares = Shares((share,))
 
     def pieces(
-        self, space: Space, inquiry: Inquiry, then: SegmentsThen, places: Integers
+        self, space: Space, inquiry: ReleaseCosts, then: SegmentsThen, places: Integers
     ) -> Shares:
         """Return that part, for each piece of a release."""
         return self._shares

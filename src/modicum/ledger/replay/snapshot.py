@@ -21,7 +21,7 @@ from modicum.ledger.log.events import EVENT_VERSION, PlanCommitted, RoundOpened
 from modicum.ledger.log.release_codec import release_from_plain, release_joined
 from modicum.ledger.state.consent import Agreement
 from modicum.ledger.state.escrow import escrow_from_plain
-from modicum.ledger.state.pending import Proposal, Request, Waiting
+from modicum.ledger.state.pending import Pending, Proposal, Request
 from modicum.ledger.state.release_table import Holders, Standings
 from modicum.ledger.state.rounds import Group, Planning
 from modicum.ledger.state.state import ActivePolicy, JustStarted, State
@@ -169,7 +169,7 @@ def _state(plain: dict[str, Any]) -> State:
             },
         ),
         escrow=escrow_from_plain(plain),
-        waiting=Waiting(
+        waiting=Pending(
             requests={one[0]: Request(*one) for one in plain["requests"]},
             proposals={one[0]: Proposal(*one) for one in plain["proposals"]},
             requesters={

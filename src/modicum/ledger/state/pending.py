@@ -60,7 +60,7 @@ class Proposal:
 
 
 @dataclass
-class Waiting:
+class Pending:
     """What waits for people, up to the head.
 
     Attributes:
@@ -198,7 +198,7 @@ class Waiting:
         }
 
 
-def is_requested(waiting: Waiting, release: str, content: str, policy: str) -> bool:
+def is_requested(waiting: Pending, release: str, content: str, policy: str) -> bool:
     """Return whether a release is asked for, with these contents, under this policy.
 
     Args:

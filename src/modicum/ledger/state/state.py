@@ -46,7 +46,7 @@ from modicum.ledger.state.lifecycle import (
     not_correctable,
     unknown_release,
 )
-from modicum.ledger.state.pending import Request, Waiting
+from modicum.ledger.state.pending import Pending, Request
 from modicum.ledger.state.release_table import Holders, Standings
 from modicum.ledger.state.rounds import Planning
 from modicum.policy.declarations.roles import meant_by
@@ -179,7 +179,7 @@ class State:
     annotations: int = 0
     disclosures: dict[str, int] = field(default_factory=dict)
     planning: Planning = field(default_factory=Planning)
-    waiting: Waiting = field(default_factory=Waiting)
+    waiting: Pending = field(default_factory=Pending)
     escrow: Escrow = field(default_factory=Escrow)
 
     @property

@@ -24,7 +24,7 @@ from modicum.ops.backup.new_ledger import new_ledger
 from modicum.storage import log_pages
 
 
-class ChainReading:
+class ChainReader:
     """A reading of a log that checks that each entry follows the one before.
 
     Args:
@@ -56,7 +56,7 @@ class ChainReading:
                 self._on_entry(self.seq)
             yield record
 
-    def to_the_end(self) -> ChainReading:
+    def to_the_end(self) -> ChainReader:
         """Read all that is left, and return this reading.
 
         Raises:
@@ -99,7 +99,7 @@ def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
         yield batch
 
 
-def require_same(copy: Iterable[Record], source: ChainReading) -> None:
+def require_same(copy: Iterable[Record], source: ChainReader) -> None:
     """Refuse a copy that is not the log that was read.
 
     Args:
@@ -109,7 +109,7 @@ def require_same(copy: Iterable[Record], source: ChainReading) -> None:
     Raises:
         VerificationError: If it is another one, or damaged.
     """
-    found = ChainReading(copy).to_the_end()
+    found = ChainReader(copy).to_the_end()
     if (found.seq, found.head) != (source.seq, source.head):
         raise _changed(f"it ends at entry {found.seq}, and the log at {source.seq}")
 
@@ -172,7 +172,7 @@ def back_up(
     with new_ledger(path) as draft:
         # Read first: what is signed must be among the entries that are read after it.
         signed = store.checkpoints()
-        source = ChainReading(store.read(0), on_entry)
+        source = ChainReader(store.read(0), on_entry)
         with draft.turn() as turn:
             fill(turn, source, signed)
         if not source.seq:

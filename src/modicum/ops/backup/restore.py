@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from modicum.api.ports.storage import MaintainedStore
 from modicum.core.errors import Code, Problem, UsageError, VerificationError
 from modicum.ops.backup.backup import (
-    ChainReading,
+    ChainReader,
     fill,
     require_same,
     require_same_checkpoints,
@@ -89,9 +89,9 @@ def restore(
 
 def _copied(
     source: MaintainedStore, target: MaintainedStore, ledger: str, head: str
-) -> ChainReading:
+) -> ChainReader:
     signed = source.checkpoints()
-    reading = ChainReading(source.read(0))
+    reading = ChainReader(source.read(0))
     if isinstance(target, SqliteStore):
         with new_ledger(ledger) as draft:
             with draft.turn() as turn:
@@ -148,7 +148,7 @@ def _require_known(verified: Verified, known: Sequence[str]) -> None:
         )
 
 
-def _refuse_other(reading: ChainReading, head: str) -> None:
+def _refuse_other(reading: ChainReader, head: str) -> None:
     """Refuse a backup that is another one than when it was verified just now."""
     if reading.head != head:
         raise VerificationError(

@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from modicum.core.errors import ModicumError
 from modicum.ops.doctor.findings import Finding, Status, known_word, of_error
-from modicum.storage.postgres_errors import told
+from modicum.storage.postgres_errors import translated
 from modicum.storage.postgres_tables import Statements
 from modicum.storage.postgres_url import Address, parse_address
 
@@ -28,7 +28,7 @@ def check_server(url: str) -> Iterator[Finding]:
     """
     address = parse_address(url)
     try:
-        with told(address), _connected(address) as connection:
+        with translated(address), _connected(address) as connection:
             yield _check_settings(connection)
             yield _check_turn(address, connection)
     except ModicumError as error:
@@ -58,7 +58,7 @@ def _check_settings(connection: Connection[Any]) -> Finding:
 
 def _check_turn(address: Address, connection: Connection[Any]) -> Finding:
     try:
-        with told(address):
+        with translated(address):
             Statements(address, WAIT_SECONDS).begin_turn(connection)
     except ModicumError as error:
         if isinstance(error.__cause__, errors.InsufficientPrivilege):

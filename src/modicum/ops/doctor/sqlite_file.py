@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from modicum.ops.doctor.findings import Finding, Status
-from modicum.storage.sqlite_lock import Turnstile, TurnTimeoutError
+from modicum.storage.sqlite_lock import SqliteLock, TurnTimeoutError
 
 #: How long to wait for the turn: a server's turns take less than a second.
 WAIT_SECONDS = 5.0
@@ -44,7 +44,7 @@ def _check_turn(path: Path) -> Finding:
         says = "not tried: the ledger belongs to another user"
         return Finding(name, Status.WARN, says, "run this as its owner")
     try:
-        with Turnstile(path, WAIT_SECONDS).writing():
+        with SqliteLock(path, WAIT_SECONDS).writing():
             return Finding(name, Status.OK, "can be had", facts={"may_write": True})
     except TurnTimeoutError:
         says = f"others kept it for {WAIT_SECONDS:g} seconds"

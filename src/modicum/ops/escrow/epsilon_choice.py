@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from modicum.api.local import Workspace
-from modicum.api.local.escrow.actions import Shown
+from modicum.api.local.escrow.actions import ShownContract
 from modicum.api.local.escrow.declared_tables import (
     charge_of,
     newest_of,
@@ -34,7 +34,7 @@ from modicum.api.schema import shape as schema
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.rationals import number_spelled
-from modicum.engines.factory import SystemLots, open_engine
+from modicum.engines.factory import SystemSecrets, open_engine
 from modicum.ledger.log.contracts import Charge, QueryTerms, Version
 from modicum.ledger.state.datasets import DataSet
 from modicum.ledger.state.flow import Flow
@@ -58,10 +58,10 @@ DISCRETE: Final = (
 _NOBODY: Final = np.zeros(0, dtype=np.int64)
 
 
-class Office(Protocol):
+class EscrowView(Protocol):
     """What must be known of an escrow; see `EscrowOffice`."""
 
-    def show(self, name: str) -> Shown:
+    def show(self, name: str) -> ShownContract:
         """Return a contract as people look at it."""
         ...
 
@@ -74,7 +74,7 @@ class WithEscrow(Protocol):
     """A ledger with an escrow, here or over HTTP."""
 
     @property
-    def escrow(self) -> Office:
+    def escrow(self) -> EscrowView:
         """What people do in the escrow."""
         ...
 
@@ -368,7 +368,7 @@ def own_risk(ws: Workspace, asked: QueryRisk) -> Risk:
         source = {one.table: rows[asked.data.id]}
         with open_engine("duckdb", source, spills=False) as engine:
             engine.check(one.of_each_person)
-            lots, name = SystemLots().draw(), one.line.statistic.name
+            lots, name = SystemSecrets().draw(), one.line.statistic.name
             everybody = engine.run(one.of_everybody, lots)[name]
             found = engine.run(one.of_each_person, lots)[name]
     influence = _influence(asked, everybody, found)

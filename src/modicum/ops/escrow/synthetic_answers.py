@@ -5,13 +5,16 @@ from __future__ import annotations
 from random import Random
 
 from modicum.api.local.escrow.declared_tables import read_query, tables_of
-from modicum.api.local.escrow.synthetic_answers import MadeUp, made_up
+from modicum.api.local.escrow.synthetic_answers import (
+    SyntheticAnswers,
+    synthetic_answers_of,
+)
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger.log.contracts import QueryTerms
 from modicum.ops.escrow.epsilon_choice import WithEscrow
 
 
-def made_up_answers(ws: WithEscrow, name: str, *, seed: int = 0) -> MadeUp:
+def synthetic_answers(ws: WithEscrow, name: str, *, seed: int = 0) -> SyntheticAnswers:
     """Return made-up answers to the queries of a contract, as its data is declared.
 
     Tasks that run on them run on the real ones, too: they have the same columns and
@@ -42,4 +45,4 @@ def made_up_answers(ws: WithEscrow, name: str, *, seed: int = 0) -> MadeUp:
         one.release: read_query(one.text, tables, compiled)
         for one in contract.terms.charges
     }
-    return made_up(queries, Random(seed))  # noqa: S311 - nothing is kept secret
+    return synthetic_answers_of(queries, Random(seed))  # noqa: S311 - nothing is kept secret

@@ -36,10 +36,12 @@ class Means:
         Args:
             progress: How far the plan is while they work.
         """
-        return lambda problem: Heeding(problem, self.engine_of, self.on_step, progress)
+        return lambda problem: CancellableEngine(
+            problem, self.engine_of, self.on_step, progress
+        )
 
 
-class Heeding:
+class CancellableEngine:
     """An engine that says so before each step; see `engines.Engine`.
 
     Args:
@@ -81,7 +83,9 @@ class Heeding:
     def valued(self, weights: Integers) -> Engine:
         """Return an engine for the same problem, if requests had other weights."""
         own = self._next().valued(weights)
-        return Heeding(self._problem, lambda _: own, self._on_step, self._progress)
+        return CancellableEngine(
+            self._problem, lambda _: own, self._on_step, self._progress
+        )
 
     def _next(self) -> Engine:
         self._on_step(self._progress)

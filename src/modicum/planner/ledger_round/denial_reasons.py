@@ -11,7 +11,7 @@ from modicum.accounting.grid import INFINITE, coordinate_name
 from modicum.core.errors import Code, UsageError
 from modicum.core.errors import Problem as Mistake
 from modicum.planner import obstacles as explaining
-from modicum.planner.ledger_round.plan import Planned
+from modicum.planner.ledger_round.plan import RoundPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Obstacle:
 
 
 def obstacles(
-    planned: Planned, request: int, *, most: int = 10
+    planned: RoundPlan, request: int, *, most: int = 10
 ) -> tuple[Obstacle, ...]:
     """Return where too little was left for a request, the nearest misses last.
 
@@ -68,7 +68,7 @@ def obstacles(
     return tuple(_told(planned, one) for one in found)
 
 
-def _told(planned: Planned, one: explaining.Obstacle) -> Obstacle:
+def _told(planned: RoundPlan, one: explaining.Obstacle) -> Obstacle:
     found, compiled = planned.round, planned.round.compiled
     a = _decisive(one)
     _, index = found.coordinates[a]

@@ -33,7 +33,7 @@ _BY_NUMPY = Means()
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class RoundPlan:
     """What is accepted of a round.
 
     Attributes:
@@ -65,7 +65,7 @@ def plan_round(
     allocate: Allocate,
     day: int,
     means: Means = _BY_NUMPY,
-) -> Planned:
+) -> RoundPlan:
     """Return which requests of a round to accept.
 
     What the allocator accepts is decided, one after the other in the order in which it
@@ -95,7 +95,7 @@ def plan_round(
     tried = dict.fromkeys([*batch, *order])
     told = _told(tried, means.on_step)
     accepted = _accepted(balances.copied(dumped), requests, told, day)
-    return Planned(tuple(requests), tuple(accepted), found)
+    return RoundPlan(tuple(requests), tuple(accepted), found)
 
 
 def _told(numbers: Collection[int], on_step: OnStep) -> Iterator[int]:

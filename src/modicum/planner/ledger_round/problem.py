@@ -18,7 +18,7 @@ import numpy as np
 from modicum.accounting import Filter
 from modicum.accounting.grid import DELTA, EPS, INFINITE
 from modicum.ledger import Balances, RecordedRelease
-from modicum.ledger.cells.family import Charge, Inquiry, Spent
+from modicum.ledger.cells.family import Charge, ReleaseCosts, Spent
 from modicum.ledger.cells.sums import nothing
 from modicum.planner.allocation.problem import SUM_MAX, Booleans, Integers, Problem
 from modicum.planner.ledger_round.presolve import (
@@ -29,7 +29,11 @@ from modicum.planner.ledger_round.presolve import (
     refuse_too_many,
     too_large,
 )
-from modicum.planner.ledger_round.requests import Ask, UnitAsks, asked_by_unit
+from modicum.planner.ledger_round.requests import (
+    RuleDemand,
+    UnitDemands,
+    demands_by_unit,
+)
 from modicum.policy import CompiledPolicy
 
 #: A coordinate that a clause does not have: nothing passes there.
@@ -68,7 +72,7 @@ class RuleRows:
 
 
 def limiting_rows(
-    balances: Balances, asked: UnitAsks, requests: int
+    balances: Balances, asked: UnitDemands, requests: int
 ) -> Iterator[RuleRows]:
     """Yield the rows of every rule of a unit that has some.
 
@@ -88,7 +92,7 @@ def limiting_rows(
 class _Cells:
     """The cells of one unit that requests ask for."""
 
-    def __init__(self, balances: Balances, asked: UnitAsks, requests: int) -> None:
+    def __init__(self, balances: Balances, asked: UnitDemands, requests: int) -> None:
         self._balances = balances
         self._asked = asked
         #: Costs and limits above this are cut down to just above it, and to it.
@@ -96,12 +100,12 @@ class _Cells:
         self._demand = asked.demand()
         self._order = _order(asked)
         family, then = asked.family, asked.then
-        everybody = Inquiry(family.segments.everywhere(1), ())
+        everybody = ReleaseCosts(family.segments.everywhere(1), ())
         self._shares = balances.unlocked.pieces(
             family.space, everybody, then, np.arange(family.segments.count)
         )
 
-    def rows(self, asks: list[Ask], rules: list[int]) -> Iterator[RuleRows]:
+    def rows(self, asks: list[RuleDemand], rules: list[int]) -> Iterator[RuleRows]:
         """Yield the rows of rules that are asked for the very same.
 
         Args:
@@ -158,7 +162,7 @@ class _Cells:
         one = (rule,)
         charge = Charge(one, family.rows(one), segments, nothing(0), everywhere=False)
         overlay = family.segments.everywhere(1)
-        return family.spent(Inquiry(overlay, (charge,)), charge)
+        return family.spent(ReleaseCosts(overlay, (charge,)), charge)
 
     def _left(self, caps: Integers, spent: Spent) -> Integers:
         """Return what is left, by cell, clause and coordinate."""
@@ -194,7 +198,7 @@ def _clauses(own: Filter, coordinates: Integers) -> list[list[int]]:
     ]
 
 
-def _order(asked: UnitAsks) -> Integers:
+def _order(asked: UnitDemands) -> Integers:
     """Return the segments such that those whose boxes are close together are close."""
     then = asked.then
     lows = then.ends[:, :, 0]
@@ -242,7 +246,7 @@ class RoundProblem:
     exact: Booleans
     coordinates: tuple[tuple[str, int], ...]
     segments: Integers
-    asked: tuple[UnitAsks, ...]
+    asked: tuple[UnitDemands, ...]
     compiled: CompiledPolicy
 
     def cell_words(self, place: int) -> str:
@@ -280,7 +284,7 @@ def problem_of(
     gone = {one.request for one in out}
     numbers = [number for number in range(len(requests)) if number not in gone]
     kept = [requests[number] for number in numbers]
-    units, exact = asked_by_unit(balances, kept, day)
+    units, exact = demands_by_unit(balances, kept, day)
     made = Assembled(_parts(balances, units, len(kept)), exact)
     worth = np.array([weights[number] for number in numbers], np.int64)
     return RoundProblem(
@@ -304,7 +308,7 @@ class UnitPart:
         rules: The rows, by rule.
     """
 
-    asked: UnitAsks
+    asked: UnitDemands
     rules: tuple[RuleRows, ...]
 
     @property
@@ -450,7 +454,7 @@ def _joined(found: Iterable[Integers]) -> Integers:
 
 
 def _parts(
-    balances: Balances, units: Sequence[UnitAsks], requests: int
+    balances: Balances, units: Sequence[UnitDemands], requests: int
 ) -> list[UnitPart]:
     """Return the rows of all units, unless they are too many to hold.
 

@@ -20,7 +20,7 @@ from modicum.policy import CompiledPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class RuleDemand:
     """What a request asks of rules that the same of its mechanisms fall under.
 
     Attributes:
@@ -38,7 +38,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitAsks:
+class UnitDemands:
     """What all requests ask of the rules of one unit.
 
     Attributes:
@@ -54,9 +54,9 @@ class UnitAsks:
     family: Family
     then: SegmentsThen
     coordinates: Integers
-    asks: tuple[Ask, ...]
+    asks: tuple[RuleDemand, ...]
 
-    def by_rules(self) -> list[tuple[list[Ask], list[int]]]:
+    def by_rules(self) -> list[tuple[list[RuleDemand], list[int]]]:
         """Return the rules that are asked for the very same, with what that is."""
         asked: dict[int, list[int]] = {}
         for place, ask in enumerate(self.asks):
@@ -83,9 +83,9 @@ class UnitAsks:
         return [sum(column) for column in columns]
 
 
-def asked_by_unit(
+def demands_by_unit(
     balances: Balances, requests: Sequence[RecordedRelease], day: int
-) -> tuple[tuple[UnitAsks, ...], Booleans]:
+) -> tuple[tuple[UnitDemands, ...], Booleans]:
     """Return what requests ask, by unit; and which are charged for what they read.
 
     Args:
@@ -100,7 +100,7 @@ def asked_by_unit(
         balances.note(request, day)
     kept, coordinates = Constraining(balances), _coordinates(balances.compiled)
     exact = np.ones(len(requests), np.bool_)
-    found: dict[str, list[Ask]] = {}
+    found: dict[str, list[RuleDemand]] = {}
     numbers = 0
     for number, request in enumerate(requests):
         for family, inquiry in balances.asked(request, day):
@@ -111,7 +111,9 @@ def asked_by_unit(
                 rules = kept.among(charge.numbers)
                 if rules and len(charge.places):
                     segments = overlay.segments[charge.places]
-                    ask = Ask(number, rules, segments, _costs(charge, coordinates))
+                    ask = RuleDemand(
+                        number, rules, segments, _costs(charge, coordinates)
+                    )
                     found.setdefault(family.space.unit, []).append(ask)
                     numbers += ask.segments.size + ask.costs.size
                     refuse_too_many(numbers)
@@ -121,10 +123,10 @@ def asked_by_unit(
 
 
 def _unit(
-    balances: Balances, unit: str, coordinates: Integers, asks: list[Ask]
-) -> UnitAsks:
+    balances: Balances, unit: str, coordinates: Integers, asks: list[RuleDemand]
+) -> UnitDemands:
     family = balances.family(unit)
-    return UnitAsks(unit, family, family.segments.then(), coordinates, tuple(asks))
+    return UnitDemands(unit, family, family.segments.then(), coordinates, tuple(asks))
 
 
 def _costs(charge: Charge, coordinates: Integers) -> Integers:

@@ -17,7 +17,7 @@ from modicum.planner.rounds.ring import Ranges
 
 
 @dataclass(frozen=True, slots=True)
-class Asks:
+class LineDemands:
     """What requests ask for, in intervals of the long line.
 
     Attributes:
@@ -35,19 +35,19 @@ class Asks:
         """The request of each interval."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
-    def chosen(self, kept: Booleans) -> Asks:
+    def chosen(self, kept: Booleans) -> LineDemands:
         """Return what some of the requests ask for; the others ask for nothing."""
         intervals = kept[self.owner]
         counts = np.diff(self.first) * kept
         first = np.concatenate([[0], np.cumsum(counts)])
-        return Asks(first, self.start[intervals], self.stop[intervals])
+        return LineDemands(first, self.start[intervals], self.stop[intervals])
 
     def cuts(self) -> Integers:
         """Return where an interval begins or ends, each once, ascending."""
         return np.unique(np.concatenate([self.start, self.stop]))
 
 
-def asked_of(ranges: Ranges, owner: Integers, account: Integers) -> Asks:
+def demands_of(ranges: Ranges, owner: Integers, account: Integers) -> LineDemands:
     """Return what requests ask for that are charged to accounts.
 
     Args:
@@ -68,7 +68,7 @@ def asked_of(ranges: Ranges, owner: Integers, account: Integers) -> Asks:
     order = np.lexsort((starts, owners))
     counts = np.bincount(owners, minlength=len(ranges.start))
     first = np.concatenate([[0], np.cumsum(counts)])
-    return Asks(first, starts[order], stops[order])
+    return LineDemands(first, starts[order], stops[order])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Charged:
         return found
 
 
-def charged_by(asks: Asks, costs: Integers, accepted: Booleans) -> Charged:
+def charged_by(asks: LineDemands, costs: Integers, accepted: Booleans) -> Charged:
     """Return what accepted requests are charged together.
 
     Args:

@@ -17,7 +17,7 @@ import numpy as np
 from modicum.core.errors import check
 from modicum.planner.allocation.problem import SUM_MAX, Booleans, Integers, Problem
 from modicum.planner.rounds.history import refuse_too_many
-from modicum.planner.rounds.line_accounts import Asks, Charged, charged_by
+from modicum.planner.rounds.line_accounts import Charged, LineDemands, charged_by
 
 #: A coordinate that a clause does not have: nothing passes there.
 NEVER = -1
@@ -87,7 +87,7 @@ class Batch:
         fresh: Which of them are tried for the first time; None if all are.
     """
 
-    asks: Asks
+    asks: LineDemands
     costs: Integers
     weights: Integers
     fresh: Booleans | None = None
@@ -158,7 +158,7 @@ def ruled_problem(
     )
 
 
-def _pieces(asks: Asks) -> tuple[Integers, Booleans]:
+def _pieces(asks: LineDemands) -> tuple[Integers, Booleans]:
     """Return where pieces begin, and in which of them somebody asks for something."""
     cuts = asks.cuts()
     steps = np.zeros(len(cuts), np.int64)

@@ -14,7 +14,7 @@ from modicum.accounting.grid import DELTA, EPS
 from modicum.core.errors import check
 from modicum.planner.allocation.engine import Engine, EngineOf
 from modicum.planner.allocation.problem import Booleans, Integers, Problem, deciding
-from modicum.planner.rounds.line_accounts import Asks, asked_of
+from modicum.planner.rounds.line_accounts import LineDemands, demands_of
 from modicum.planner.rounds.periods import Slots, Tracked
 from modicum.planner.rounds.ring import Ranges
 from modicum.planner.rounds.rule_problem import (
@@ -244,10 +244,10 @@ class RuledWorld:
         """
         return round_ - np.arange(self._setting.schedule.rounds)
 
-    def _asks(self, requests: Requests, own: Integers) -> Asks:
+    def _asks(self, requests: Requests, own: Integers) -> LineDemands:
         owner, slot, rule = self._labeled.charged(requests, self._slots, np.unique(own))
         account = rule * len(self._slots) + slot
-        return asked_of(self._ranges(requests), owner, account)
+        return demands_of(self._ranges(requests), owner, account)
 
     def _ranges(self, requests: Requests) -> Ranges:
         if self._setting.partitioning:

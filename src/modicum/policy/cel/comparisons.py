@@ -8,10 +8,10 @@ from typing import assert_never
 from modicum.core.errors import Code
 from modicum.core.record import dataclass
 from modicum.policy.cel.diagnostics import (
-    asked_for,
+    membership_test,
     needs_number,
     needs_text,
-    nothing_to_look_into,
+    not_a_list,
     path,
 )
 from modicum.policy.cel.fields import (
@@ -138,7 +138,7 @@ class Comparisons:
             case Attributes() | Bounds():
                 message = "a list cannot be compared with a text"
                 error = CelError(Code.CEL_TYPE, message, side.part.at)
-                raise error.mended_by(asked_for(value, side.part))
+                raise error.mended_by(membership_test(value, side.part))
             case _:
                 raise needs_text(side.part)
 
@@ -158,7 +158,7 @@ class Comparisons:
             case Bounds():
                 return BoundAtMost(self.unit(left), None)
             case _:
-                raise nothing_to_look_into(left.value, right.part)
+                raise not_a_list(left.value, right.part)
 
     # --- numbers ---
 
@@ -255,7 +255,7 @@ class Comparisons:
                 error = needs_text(whole.part)
                 error.help = "go through them with exists or all"
                 if test is TextTest.CONTAINS:
-                    error.mended_by(asked_for(part, whole.part))
+                    error.mended_by(membership_test(part, whole.part))
                 raise error
             case _:
                 raise needs_text(whole.part)

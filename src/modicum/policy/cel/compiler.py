@@ -16,9 +16,9 @@ from modicum.core.reader import text
 from modicum.policy.cel import tree as cel
 from modicum.policy.cel.comparisons import Comparisons, Side
 from modicum.policy.cel.diagnostics import (
-    asked_for,
     entry_meant,
     is_fraction,
+    membership_test,
     needs_number,
     needs_text,
     path,
@@ -268,7 +268,7 @@ class _Lowering:
             case _, [cel.Literal(value=str(word))] if isinstance(owner, cel.Field):
                 if part.function in _ASKS_FOR and owner.name in _COLLECTIONS:
                     error = outside(part.at, "what is read is asked for with `in`")
-                    return error.mended_by(asked_for(word, owner))
+                    return error.mended_by(membership_test(word, owner))
         self._refuse_function(part)
         return self._not_boolean(part, variables)
 

@@ -42,7 +42,7 @@ def needs_number(part: Part) -> CelError:
     return error.mended_by(Rewrite(written, digits) if whole and not whole[2] else None)
 
 
-def nothing_to_look_into(left: Operand, right: Part) -> CelError:
+def not_a_list(left: Operand, right: Part) -> CelError:
     """Return the error for `in` with something that is no list.
 
     Args:
@@ -61,7 +61,7 @@ def nothing_to_look_into(left: Operand, right: Part) -> CelError:
     return error
 
 
-def asked_for(word: str, where: Part) -> Rewrite:
+def membership_test(word: str, where: Part) -> Rewrite:
     """Return how it is asked whether a word is among those of a field."""
     return Rewrite("", f'"{word}" in {path(where)}')
 

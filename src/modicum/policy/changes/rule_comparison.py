@@ -19,7 +19,7 @@ from modicum.policy.compiler import CompiledPolicy
 from modicum.policy.predicates import Constant, Predicate, ReadsAny
 from modicum.policy.pruning.logic import Logic
 from modicum.policy.rules import RuleSet, Stage
-from modicum.policy.vacuous_rules import AboutNothing
+from modicum.policy.vacuous_rules import VacuousRules
 from modicum.release import Label, Vocabulary
 
 
@@ -81,8 +81,8 @@ class Comparison:
         self._logic = Logic(
             joined_vocabulary(old.policy.vocabulary, new.policy.vocabulary)
         )
-        self._old_nothing = AboutNothing(self.old, self._logic)
-        self._new_nothing = AboutNothing(self.new, self._logic)
+        self._old_nothing = VacuousRules(self.old, self._logic)
+        self._new_nothing = VacuousRules(self.new, self._logic)
         self._budgets: dict[tuple[Budget, Budget], Relation] = {}
         self._bases: dict[tuple[int, int], Relation] = {}
         self._contexts: dict[tuple[int, int], bool] = {}

@@ -20,7 +20,7 @@ from modicum.policy.predicates import Predicate
 from modicum.policy.pruning.logic import Logic
 from modicum.policy.pruning.result import Pruned
 from modicum.policy.rules import RuleSet, Stage
-from modicum.policy.vacuous_rules import AboutNothing
+from modicum.policy.vacuous_rules import VacuousRules
 from modicum.release import Vocabulary
 
 
@@ -40,7 +40,7 @@ class RuleOrder:
         self._vocabulary = vocabulary
         self._logic = Logic(vocabulary)
         #: The rules that no mechanism can fall under.
-        self.nothing = AboutNothing(rules, self._logic)
+        self.nothing = VacuousRules(rules, self._logic)
         self._implied: dict[tuple[int, Predicate], bool] = {}
 
     def above(self, numbers: Sequence[int]) -> list[int]:

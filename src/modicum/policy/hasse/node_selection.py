@@ -11,7 +11,7 @@ from modicum.policy.hasse.diagram import RuleOrder, rules_of
 from modicum.policy.pruning.logic import Logic
 from modicum.policy.rule_lookup import find_rules
 from modicum.policy.rules import Stage
-from modicum.policy.vacuous_rules import AboutNothing
+from modicum.policy.vacuous_rules import VacuousRules
 
 
 def chosen_rules(
@@ -56,7 +56,7 @@ def chosen_rules(
     ]
     if constraining:
         found = [number for number in found if pruned.witness[number] < 0]
-    nothing = AboutNothing(rules, Logic(compiled.policy.vocabulary))
+    nothing = VacuousRules(rules, Logic(compiled.policy.vocabulary))
     found = [number for number in found if number not in nothing]
     if not found:
         raise fail(Code.UNKNOWN_CHOICE, "no rule of the policy is like that")
@@ -90,7 +90,7 @@ def centers(
     places = find_rules(compiled, named, () if "@" in named else settings)
     stage = places[0].stage
     rules, _ = rules_of(compiled, stage)
-    nothing = AboutNothing(rules, Logic(compiled.policy.vocabulary))
+    nothing = VacuousRules(rules, Logic(compiled.policy.vocabulary))
     numbers = [
         place.number
         for place in places

@@ -30,7 +30,7 @@ BOTH, RELEASE = frozenset(Scope), frozenset({Scope.RELEASE})
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LabelReading:
     """How a description that gives a label, and one without it, are read.
 
     Attributes:
@@ -85,7 +85,7 @@ class Escape:
 
 
 #: Finds what is escaped by leaving a label out.
-_Search = Callable[[Reading], Escape | None]
+_Search = Callable[[LabelReading], Escape | None]
 
 
 def refuse_loose_defaults(
@@ -127,7 +127,7 @@ def _loose_default(
     def escape(default: str) -> tuple[str, Escape] | None:
         # A mechanism inherits what its release says; or only it says something.
         for value, scopes in product(label.values, (BOTH, RELEASE)):
-            reading = Reading(name, value, default, scopes, vocabulary)
+            reading = LabelReading(name, value, default, scopes, vocabulary)
             for search in searches:
                 found = search(reading)
                 if found is not None:
@@ -161,7 +161,7 @@ def _loose_default(
 # --- rules -----------------------------------------------------------------------
 
 
-def _escaped_base(bases: Sequence[BaseRule], reading: Reading) -> Escape | None:
+def _escaped_base(bases: Sequence[BaseRule], reading: LabelReading) -> Escape | None:
     """Return a rule that is escaped, before the contexts."""
     for base in bases:
         if reading.label not in labels_of(base.predicate):
@@ -177,7 +177,7 @@ def _escaped_base(bases: Sequence[BaseRule], reading: Reading) -> Escape | None:
 
 
 def _escaped_context(
-    rules: RuleSet, lines: Sequence[Sequence[Line]], reading: Reading
+    rules: RuleSet, lines: Sequence[Sequence[Line]], reading: LabelReading
 ) -> Escape | None:
     """Return a rule that is escaped in some context.
 
@@ -258,7 +258,9 @@ def _order_of(row: Sequence[Budget]) -> object:
 # --- approvals and guards --------------------------------------------------------
 
 
-def _escaped_approval(approvals: Sequence[Approval], reading: Reading) -> Escape | None:
+def _escaped_approval(
+    approvals: Sequence[Approval], reading: LabelReading
+) -> Escape | None:
     for approval in approvals:
         if reading.label not in labels_of(approval.when):
             continue
@@ -285,7 +287,7 @@ def _no_less_demanding(one: Approval, other: Approval) -> bool:
     return counted >= other.need and set(one.roles) <= set(other.roles)
 
 
-def _escaped_guard(policy: Policy, reading: Reading) -> Escape | None:
+def _escaped_guard(policy: Policy, reading: LabelReading) -> Escape | None:
     refused = [reading.left_out(Not(guard.unless)) for guard in policy.guards]
     for guard in policy.guards:
         if reading.label not in labels_of(guard.unless):

@@ -91,7 +91,7 @@ def idle_divisions(policy: Policy) -> Iterator[Problem]:
             )
 
 
-def nobody_to_ask(policy: Policy) -> Iterator[Problem]:
+def unassigned_approvals(policy: Policy) -> Iterator[Problem]:
     """Yield a warning if approvals are asked for and nobody has a role.
 
     Args:

@@ -19,8 +19,8 @@ from modicum.policy.lint.dead_limits import loose_levels, loose_settings
 from modicum.policy.lint.idle_declarations import (
     idle_divisions,
     idle_turns,
-    nobody_to_ask,
     open_turns,
+    unassigned_approvals,
 )
 from modicum.policy.model import (
     AttributePolicy,
@@ -214,7 +214,7 @@ def warnings_of(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
     yield from idle_divisions(policy)
     yield from idle_turns(policy, rules)
     yield from open_turns(policy)
-    yield from nobody_to_ask(policy)
+    yield from unassigned_approvals(policy)
 
 
 def _lonely_categories(policy: Policy) -> Iterator[Problem]:

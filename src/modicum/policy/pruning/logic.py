@@ -40,7 +40,7 @@ Parts: TypeAlias = tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class Footprint:
     """What a predicate looks at.
 
     Attributes:
@@ -70,12 +70,12 @@ class Logic:
         #: Enough wherever no attributes are counted, and much quicker.
         self._without_attributes = replace(vocabulary, attributes=frozenset())
         #: By identity: hashing a large predicate takes as long as looking at it.
-        self._looks: dict[int, Looks] = {}
+        self._looks: dict[int, Footprint] = {}
         self._implied: dict[tuple[Parts, Predicate], bool] = {}
         self._possible: dict[Parts, bool] = {}
         self._questions = 0
 
-    def looks(self, predicate: Predicate) -> Looks:
+    def looks(self, predicate: Predicate) -> Footprint:
         """Return what a predicate looks at."""
         found = self._looks.get(id(predicate))
         if found is None:
@@ -128,7 +128,7 @@ class Logic:
     def _connected(self, parts: Iterable[Predicate], to: frozenset[Variable]) -> Parts:
         """Return the parts that share a variable with `to`, or with such a part."""
         reached = to
-        near: list[Looks] = []
+        near: list[Footprint] = []
         far = [self.looks(part) for part in parts]
         while True:
             found = [one for one in far if not reached.isdisjoint(one.variables)]
@@ -138,7 +138,7 @@ class Logic:
             far = [one for one in far if reached.isdisjoint(one.variables)]
             reached = reached.union(*(one.variables for one in found))
 
-    def _looks_of(self, predicate: Predicate) -> Looks:
+    def _looks_of(self, predicate: Predicate) -> Footprint:
         parts = list(atoms(predicate))
         named = frozenset[str]().union(
             *(atom.attributes for atom in parts if isinstance(atom, ReadsAny))
@@ -146,7 +146,7 @@ class Logic:
         counts = any(isinstance(atom, ReadsAtLeast) for atom in parts)
         attributes = named | self._vocabulary.attributes if counts else named
         others = frozenset[Variable]().union(*map(_others, parts))
-        return Looks(predicate, attributes | others, attributes, named, counts)
+        return Footprint(predicate, attributes | others, attributes, named, counts)
 
 
 def _others(atom: Atom) -> frozenset[Variable]:

@@ -19,7 +19,7 @@ from modicum.query.model import (
 )
 from modicum.query.parser.functions import is_aggregate
 from modicum.query.parser.literals import name_for_value, read_value
-from modicum.query.parser.scope import Found, Scope
+from modicum.query.parser.scope import ResolvedColumn, Scope
 from modicum.query.parser.sql_text import only
 from modicum.query.refusals import (
     INNER_QUERY,
@@ -171,7 +171,7 @@ def _not_itself(node: exp.Expr, scope: Scope) -> Exception:
     return scope.sql.unread(node, _ITSELF if of_time else None)
 
 
-def _column(node: exp.Expr, scope: Scope) -> Found:
+def _column(node: exp.Expr, scope: Scope) -> ResolvedColumn:
     """Return the column that a condition is about."""
     from sqlglot import exp
 
@@ -180,7 +180,7 @@ def _column(node: exp.Expr, scope: Scope) -> Found:
     return scope.column(node)
 
 
-def _refuse_unordered(found: Found) -> None:
+def _refuse_unordered(found: ResolvedColumn) -> None:
     if found.column.type == "boolean":
         raise refused(
             Code.DOES_NOT_FIT,

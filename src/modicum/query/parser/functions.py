@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 from modicum.core.errors import Code, Mark
 from modicum.query.model import Aggregate, Function, Grain
 from modicum.query.parser.literals import read_number, spend_type
-from modicum.query.parser.scope import Found, Scope
+from modicum.query.parser.scope import ResolvedColumn, Scope
 from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.refusals import Reason, refused
 
@@ -143,7 +143,7 @@ def _within_group(node: exp.Expr, scope: Scope) -> Aggregate:
     return _of_share(found, share, mark)
 
 
-def _of_share(found: Found, share: Fraction, mark: Mark) -> Aggregate:
+def _of_share(found: ResolvedColumn, share: Fraction, mark: Mark) -> Aggregate:
     name = f"quantile_{found.column.name}"
     return Aggregate(name, "quantile", found.reference, share, mark=mark)
 
@@ -160,7 +160,7 @@ def _share(node: exp.Expr, sql: SqlText) -> Fraction:
     return share
 
 
-def _numbers(node: exp.Expr, scope: Scope) -> Found:
+def _numbers(node: exp.Expr, scope: Scope) -> ResolvedColumn:
     """Return the column that a function of numbers is of."""
     from sqlglot import exp
 
@@ -182,7 +182,7 @@ def _numbers(node: exp.Expr, scope: Scope) -> Found:
 # --- periods of time ------------------------------------------------------------------
 
 
-def read_period(node: exp.Expr, scope: Scope) -> tuple[Found, Grain] | None:
+def read_period(node: exp.Expr, scope: Scope) -> tuple[ResolvedColumn, Grain] | None:
     """Return the column and the period that a node tells; None for something else.
 
     Args:
@@ -229,7 +229,7 @@ def _grain(node: exp.Expr, sql: SqlText) -> Grain:
     return written
 
 
-def _timed(node: exp.Expr, scope: Scope) -> Found:
+def _timed(node: exp.Expr, scope: Scope) -> ResolvedColumn:
     found = scope.column(node)
     if found.column.type not in ("date", "timestamp"):
         raise refused(

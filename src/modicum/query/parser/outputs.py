@@ -11,7 +11,7 @@ from modicum.core.reader import Problems
 from modicum.core.reader import name as house_name
 from modicum.query.model import Aggregate, ColumnRef, Grain, Key
 from modicum.query.parser.functions import is_aggregate, read_aggregate, read_period
-from modicum.query.parser.scope import Found, Scope, spend_name
+from modicum.query.parser.scope import ResolvedColumn, Scope, spend_name
 from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.refusals import Reason, refused
 from modicum.query.tables import Tables
@@ -185,7 +185,7 @@ def _refuse_same_names(every: Sequence[Key | Aggregate]) -> None:
 # --- keys -----------------------------------------------------------------------------
 
 
-def read_key(node: exp.Expr, scope: Scope) -> tuple[Found, Grain | None]:
+def read_key(node: exp.Expr, scope: Scope) -> tuple[ResolvedColumn, Grain | None]:
     """Return the column of a key, and the period if it is one of a time.
 
     Args:
@@ -205,7 +205,7 @@ def read_key(node: exp.Expr, scope: Scope) -> tuple[Found, Grain | None]:
     raise scope.sql.unread(node)
 
 
-def _refuse_key(found: Found, grain: Grain | None, tables: Tables) -> None:
+def _refuse_key(found: ResolvedColumn, grain: Grain | None, tables: Tables) -> None:
     column = found.column
     if grain is not None:
         return

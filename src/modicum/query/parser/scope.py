@@ -30,7 +30,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ResolvedColumn:
     """A column that a name means, and where the name stands."""
 
     reference: ColumnRef
@@ -52,7 +52,7 @@ class Scope:
     tables: tuple[Named, ...]
     joined_on: str | None = None
 
-    def column(self, node: exp.Expr) -> Found:
+    def column(self, node: exp.Expr) -> ResolvedColumn:
         """Return the column that a node names.
 
         Args:
@@ -74,7 +74,7 @@ class Scope:
         mark = self.sql.mark_of(identifier)
         spend_name(self.sql, identifier)
         found = [
-            Found(ColumnRef(named.table.name, column.name), column, mark)
+            ResolvedColumn(ColumnRef(named.table.name, column.name), column, mark)
             for named in tables
             for column in matching(identifier, named.table.columns.values())
         ]
@@ -86,8 +86,11 @@ class Scope:
         return any(matching(name, one.columns.values()) for one in tables)
 
     def _one(
-        self, found: Sequence[Found], name: exp.Identifier, tables: Iterable[Named]
-    ) -> Found:
+        self,
+        found: Sequence[ResolvedColumn],
+        name: exp.Identifier,
+        tables: Iterable[Named],
+    ) -> ResolvedColumn:
         joined = {one.reference.column for one in found} == {self.joined_on}
         if len(found) == 1 or (found and joined):
             return found[0]

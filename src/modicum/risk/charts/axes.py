@@ -97,7 +97,7 @@ def logarithmic(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def say_instead(axes: Axes, words: str) -> None:
+def draw_note(axes: Axes, words: str) -> None:
     """Say why a panel is empty.
 
     Args:

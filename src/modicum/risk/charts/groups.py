@@ -11,12 +11,12 @@ from modicum.reports.charts.canvas import COLORS, label, panels, styled
 from modicum.risk.charts.axes import (
     begin,
     chosen_words,
+    draw_note,
     epsilons_across,
     mark_chosen,
-    say_instead,
     short,
 )
-from modicum.risk.study.study import Candidate, Spread, Study, Wanted
+from modicum.risk.study.study import Candidate, Spread, Study, Target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,7 @@ def risk_groups(study: Study) -> Figure:
         if any(one.rdr is not None for one in shown):
             _legend(figure, *_draw(axes, study, shown))
         else:
-            say_instead(axes, "there is nobody in the table")
+            draw_note(axes, "there is nobody in the table")
     return figure
 
 
@@ -176,7 +176,7 @@ def _mark(axes: Axes, there: _Bars, size: float) -> None:
 
 
 def _draw_wanted(
-    axes: Axes, wanted: Wanted, shown: Sequence[Candidate]
+    axes: Axes, wanted: Target, shown: Sequence[Candidate]
 ) -> LineCollection:
     """Draw how low the statistic of a group may be, given the largest of them."""
     which = "greatest" if wanted.statistic == "max" else str(wanted.statistic)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from modicum.core.rationals import brief
 from modicum.reports.charts.canvas import COLORS, label, panels, styled, thousands
-from modicum.risk.charts.axes import begin, say_instead
+from modicum.risk.charts.axes import begin, draw_note
 from modicum.risk.study.histograms import Bin, Histogram
 from modicum.risk.study.rounding import at_most, near
 from modicum.risk.study.study import Study
@@ -33,7 +33,7 @@ def risk_histogram(study: Study, shown: Histogram) -> Figure:
         begin(figure, study, histogram_words(study, shown))
         label(axes, f"People at epsilon {brief(shown.epsilon)}", what, "people")
         if not shown.bins:
-            say_instead(axes, "there is nobody in the table")
+            draw_note(axes, "there is nobody in the table")
         elif all(one.low == one.high for one in shown.bins):
             _draw_each(axes, shown)
         else:

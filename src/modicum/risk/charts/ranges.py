@@ -9,10 +9,10 @@ from modicum.reports.charts.canvas import COLORS, label, panels, styled
 from modicum.risk.charts.axes import (
     begin,
     chosen_words,
+    draw_note,
     epsilons_across,
     logarithmic,
     mark_chosen,
-    say_instead,
     short,
 )
 from modicum.risk.study.rounding import at_least, at_most, near
@@ -53,7 +53,7 @@ def risk_ranges(study: Study) -> Figure:
             _draw_errors(error, study)
         else:
             for axes in (alike, error):
-                say_instead(axes, "there are no candidates")
+                draw_note(axes, "there are no candidates")
     return figure
 
 
@@ -86,7 +86,7 @@ def _draw_ranges(axes: Axes, study: Study) -> None:
     spreads = [one.rdr for one in study.candidates]
     there = [(place, one) for place, one in enumerate(spreads) if one is not None]
     if not there:
-        say_instead(axes, "there is nobody in the table")
+        draw_note(axes, "there is nobody in the table")
         return
     colors = [
         _CHOSEN_BAR if study.candidates[place] is study.chosen else _BAR

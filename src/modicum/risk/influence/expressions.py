@@ -146,7 +146,7 @@ def totals(number: int, aggregate: Aggregate) -> list[str]:
     return []
 
 
-def second_look(number: int, aggregate: Aggregate) -> list[str]:
+def second_pass(number: int, aggregate: Aggregate) -> list[str]:
     """Return what the parts of all tell, once their totals are known.
 
     Args:
@@ -231,7 +231,7 @@ def all_of(
 _LEFT: Final = "1e-6"
 
 
-def found(
+def joined_relations(
     number: int, aggregate: Aggregate, shape: Shape
 ) -> tuple[list[tuple[str, str]], str]:
     """Return what a measure needs besides parts: relations, and how the last is joined.

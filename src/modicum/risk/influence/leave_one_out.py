@@ -158,7 +158,7 @@ def _used(question: Question, columns: Sequence[str]) -> list[str]:
     return [one for one in columns if one.lower() in names]
 
 
-def asked_without(
+def query_without(
     question: Question,
     relations: Mapping[str, str],
     columns: Mapping[str, Sequence[str]],

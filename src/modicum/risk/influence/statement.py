@@ -11,7 +11,7 @@ from sqlglot import exp, parse_one
 
 from modicum.core.errors import Code, InputError, Problem, check
 from modicum.risk.influence import expressions
-from modicum.risk.influence.expressions import found
+from modicum.risk.influence.expressions import joined_relations
 from modicum.risk.profile import Counts, Influence, Numbers
 from modicum.risk.question import Question
 
@@ -270,7 +270,7 @@ def _needed(question: Question) -> tuple[list[str], list[str]]:
     numbered = [(n, one.aggregate) for n, one in enumerate(question.measures)]
     return (
         expressions.all_of([expressions.totals(*one) for one in numbered]),
-        expressions.all_of([expressions.second_look(*one) for one in numbered]),
+        expressions.all_of([expressions.second_pass(*one) for one in numbered]),
     )
 
 
@@ -281,7 +281,7 @@ def _moves(
     joins = ""
     columns: list[str] = []
     for number, measure in enumerate(question.measures):
-        relations, join = found(number, measure.aggregate, shape)
+        relations, join = joined_relations(number, measure.aggregate, shape)
         made += relations
         joins += join
         moved = expressions.move(number, measure.aggregate, units=shape.units)

@@ -6,7 +6,7 @@ from modicum.risk.measurement.influence import measure, measure_again
 from modicum.risk.measurement.public_choice import choose_publicly, unseen_risk
 from modicum.risk.measurement.study import Risk, count, rdr
 from modicum.risk.noise import GaussianNoise, LaplaceNoise
-from modicum.risk.selection.priorities import Wish, by_priority
+from modicum.risk.selection.priorities import Priority, by_priority
 from modicum.risk.selection.published import (
     PublishedOdometer,
     find_above_spent,
@@ -19,10 +19,10 @@ __all__ = [
     "ControllerData",
     "GaussianNoise",
     "LaplaceNoise",
+    "Priority",
     "PublishedOdometer",
     "RatioAtLeast",
     "Risk",
-    "Wish",
     "by_priority",
     "choose_publicly",
     "count",

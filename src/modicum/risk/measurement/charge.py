@@ -12,7 +12,7 @@ from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem
 from modicum.release import ReleaseDraft, Vocabulary, declared, pure_dp
 from modicum.release.units import Relation
-from modicum.risk.arguments import GivenError, Number, above_zero, argument, mistake
+from modicum.risk.arguments import ArgumentError, Number, above_zero, argument, mistake
 from modicum.risk.choice import Choice, Claim
 from modicum.risk.measurement.noise import must_be_drawable
 from modicum.risk.profile import RELATION
@@ -111,7 +111,7 @@ def must_be_of_persons(vocabulary: Vocabulary, charge: str, unit: str | None) ->
             near=nearest(charge, vocabulary.units),
         )
     if known.period is not None or known.id != unit:
-        raise GivenError(
+        raise ArgumentError(
             Problem(
                 Code.KEYS_CONFLICT,
                 f"an instance of `{charge}` is not what the query takes for a person",

@@ -14,7 +14,7 @@ from modicum.risk.question import Question
 from modicum.risk.selection.thresholds import Statistic
 from modicum.risk.study.candidates import counted, group_sizes, of_people
 from modicum.risk.study.histograms import Quantity
-from modicum.risk.study.study import Asked, Seen, Study, Wanted
+from modicum.risk.study.study import Observed, QuestionText, Study, Target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,11 +81,11 @@ def study_of(
     )
     person = f"all rows of one {risk.question.unit}" if risk.question.unit else "a row"
     return Study(
-        Asked(risk.query, person, answers_in, indicator.noise, indicator.form),
+        QuestionText(risk.query, person, answers_in, indicator.noise, indicator.form),
         choice or NOT_ASKED,
         of_people(indicator, epsilons, groups=risk.groups),
-        Seen(people, group_sizes(indicator, risk.groups), histograms),
-        None if tau is None else Wanted(proportion("tau", tau, by="tau"), statistic),
+        Observed(people, group_sizes(indicator, risk.groups), histograms),
+        None if tau is None else Target(proportion("tau", tau, by="tau"), statistic),
     )
 
 

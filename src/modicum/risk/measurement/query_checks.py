@@ -17,7 +17,7 @@ from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem, UnavailableError
 from modicum.engines.duckdb_engine import DuckdbEngine
 from modicum.engines.sql_engine import SqlEngine
-from modicum.risk.influence.leave_one_out import asked_without, must_have_own_names
+from modicum.risk.influence.leave_one_out import must_have_own_names, query_without
 from modicum.risk.influence.statement import PeopleGroup, statement
 from modicum.risk.measurement.ranges import over
 from modicum.risk.outputs import no_number
@@ -176,7 +176,7 @@ def must_bind(
 
     relations = engine.relations()
     types = {table: engine.types(table) for table in {*question.tables, *_read(groups)}}
-    asked = [asked_without(question, relations, engine.columns(), None)]
+    asked = [query_without(question, relations, engine.columns(), None)]
     if not question.obstacle:
         asked.append(statement(question, relations, groups).sql)
     asked += [
@@ -321,7 +321,7 @@ def _told(engine: SqlEngine, question: Question) -> tuple[str, list[str]]:
     """Return a query, and what of it must be numbers: by output, a name or nothing."""
     if question.obstacle:
         relations, columns = engine.relations(), engine.columns()
-        text = asked_without(question, relations, columns, None, engine.dialect)
+        text = query_without(question, relations, columns, None, engine.dialect)
         return text, ["" if key else name for name, key in question.outputs]
     measured = [
         (one.called, one.value)

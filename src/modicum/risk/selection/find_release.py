@@ -11,7 +11,12 @@ from modicum.risk.choice import Choice, Claim, Selection
 from modicum.risk.indicator import Indicator
 from modicum.risk.noise import Noise
 from modicum.risk.profile import Influence
-from modicum.risk.selection.private_choice import Found, nothing_read, reached, told
+from modicum.risk.selection.private_choice import (
+    SearchResult,
+    choice_of,
+    nothing_read,
+    reached,
+)
 from modicum.risk.selection.rows import FROM_ROWS, LESS_THAN_NOISE, RELATIVE, people_row
 from modicum.risk.selection.sparse_vector import PrivateSearch, first_above
 from modicum.risk.selection.spread import STEPS, Spread, own_distances, sum_of_squares
@@ -73,12 +78,14 @@ def find_and_release(
         for epsilon in offered
     )
     place = first_above(squares, -spread.steps, sensitivity=STEPS, search=search)
-    return told(METHOD, noise, search, passed_at(offered, place, spread, search.spent))
+    return choice_of(
+        METHOD, noise, search, passed_at(offered, place, spread, search.spent)
+    )
 
 
 def passed_at(
     offered: Sequence[Fraction], place: int | None, spread: Spread, spent: Selection
-) -> Found:
+) -> SearchResult:
     """Return what a search by variance tells.
 
     Args:
@@ -107,13 +114,13 @@ def passed_at(
     by_chance = spread.tau * spread.people * spent.eps_queries < 6
     if place is None:
         why = f"at no candidate it seemed, with noise, that {spread.words}"
-        return Found(None, why, passed, by_chance)
+        return SearchResult(None, why, passed, by_chance)
     chosen = offered[place]
     why = (
         f"{brief(chosen)} is the first candidate, from the greatest on, at which it"
         f" seemed, with noise, that {spread.words}"
     )
-    return Found(chosen, why, passed | {chosen: True}, by_chance)
+    return SearchResult(chosen, why, passed | {chosen: True}, by_chance)
 
 
 def find_and_release_published(

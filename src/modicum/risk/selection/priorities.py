@@ -16,7 +16,7 @@ METHOD = "priorities"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Priority:
     """One question, and how much it matters.
 
     Attributes:
@@ -28,12 +28,12 @@ class Wish:
     noise: Noise
 
     @classmethod
-    def of(cls, weight: Number, noise: Noise) -> Wish:
+    def of(cls, weight: Number, noise: Noise) -> Priority:
         """Return the wish for a weight that is given."""
         return cls(above_zero("the weight", weight), noise)
 
 
-def by_priority(cap: Number, wishes: Mapping[str, Wish]) -> dict[str, Choice]:
+def by_priority(cap: Number, wishes: Mapping[str, Priority]) -> dict[str, Choice]:
     """Return epsilons in proportion to weights, which together keep to a cap.
 
     Args:
@@ -59,7 +59,8 @@ def by_priority(cap: Number, wishes: Mapping[str, Wish]) -> dict[str, Choice]:
     Examples:
         >>> from modicum.risk.noise import LaplaceNoise
         >>> count = LaplaceNoise(Fraction(1))
-        >>> split = by_priority(1, {"age": Wish.of(3, count), "sex": Wish.of(1, count)})
+        >>> age, sex = Priority.of(3, count), Priority.of(1, count)
+        >>> split = by_priority(1, {"age": age, "sex": sex})
         >>> split["age"], split["sex"]
         (<Choice priorities: epsilon 0.75>, <Choice priorities: epsilon 0.25>)
     """

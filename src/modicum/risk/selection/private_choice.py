@@ -21,7 +21,7 @@ from modicum.risk.selection.sparse_vector import PrivateSearch
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a private search found, and all that it tells.
 
     Attributes:
@@ -95,7 +95,9 @@ def nothing_read(
     return Choice(None, Claim.DP, method, why, caveats=(RELATIVE,))
 
 
-def told(method: str, noise: Noise, search: PrivateSearch, found: Found) -> Choice:
+def choice_of(
+    method: str, noise: Noise, search: PrivateSearch, found: SearchResult
+) -> Choice:
     """Return the choice that is told of what was found.
 
     Args:
@@ -120,8 +122,9 @@ def told(method: str, noise: Noise, search: PrivateSearch, found: Found) -> Choi
         ...     def laplace(self, scale: Fraction) -> int:
         ...         return 0
         >>> search = PrivateSearch.of(NoNoise(), 1, [1])
-        >>> found = Found(None, "none passed", {}, by_chance=False)
-        >>> choice = told("private-selection", LaplaceNoise(Fraction(1)), search, found)
+        >>> found = SearchResult(None, "none passed", {}, by_chance=False)
+        >>> noise = LaplaceNoise(Fraction(1))
+        >>> choice = choice_of("private-selection", noise, search, found)
         >>> choice.charge.selection.eps
         Fraction(1, 1)
     """
@@ -143,5 +146,5 @@ def told(method: str, noise: Noise, search: PrivateSearch, found: Found) -> Choi
     )
 
 
-def _passed(noise: Noise, found: Found, epsilon: Fraction) -> bool | None:
+def _passed(noise: Noise, found: SearchResult, epsilon: Fraction) -> bool | None:
     return found.passed.get(epsilon) if noise.proven(epsilon) else False

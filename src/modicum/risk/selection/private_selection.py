@@ -10,7 +10,12 @@ from modicum.risk.choice import Choice
 from modicum.risk.noise import Noise
 from modicum.risk.profile import Influence, Profile
 from modicum.risk.ratios import ratio_reaches
-from modicum.risk.selection.private_choice import Found, nothing_read, reached, told
+from modicum.risk.selection.private_choice import (
+    SearchResult,
+    choice_of,
+    nothing_read,
+    reached,
+)
 from modicum.risk.selection.sparse_vector import PrivateSearch, first_above
 from modicum.risk.selection.spread import own_distances
 
@@ -127,8 +132,8 @@ def private_selection(
     chosen = kept[-1] if kept else None
     # Three times the scale of the counts' noise, which is 2/eps_queries.
     by_chance = allowed * search.spent.eps_queries < 6
-    found = Found(chosen, _why(chosen, allowed, wanted), passed, by_chance)
-    return told(METHOD, noise, search, found)
+    found = SearchResult(chosen, _why(chosen, allowed, wanted), passed, by_chance)
+    return choice_of(METHOD, noise, search, found)
 
 
 def _why(chosen: Fraction | None, allowed: int, tau: Fraction) -> str:

@@ -88,7 +88,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionText:
     """The question, in the controller's words.
 
     Attributes:
@@ -125,7 +125,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observed:
     """What was counted in the table, without noise.
 
     Attributes:
@@ -140,7 +140,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Target:
     """The ratio that was asked for.
 
     Attributes:
@@ -187,11 +187,11 @@ class Study:
         reference: What half widths are told as a part of; None for units.
     """
 
-    asked: Asked
+    asked: QuestionText
     choice: Choice
     candidates: tuple[Candidate, ...]
-    seen: Seen | None = None
-    wanted: Wanted | None = None
+    seen: Observed | None = None
+    wanted: Target | None = None
     reference: Reference | None = None
 
     def __post_init__(self) -> None:

@@ -63,10 +63,10 @@ def ranges_table(study: Study) -> Table:
         >>> from modicum.risk.selection.data_independent import data_independent
         >>> from modicum.risk.noise import LaplaceNoise
         >>> from modicum.risk.study.candidates import of_any_table
-        >>> from modicum.risk.study.study import Asked
+        >>> from modicum.risk.study.study import QuestionText
         >>> noise = LaplaceNoise(Fraction(1))
         >>> choice = data_independent(noise, tau=0.5)
-        >>> asked = Asked("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> asked = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
         >>> ranges_table(Study(asked, choice, of_any_table(choice))).rows
         (('1 (chosen)', '2.996', '2', '0.5', 'yes'),)
     """
@@ -105,10 +105,10 @@ def units_table(study: Study) -> Table:
         >>> from modicum.risk.selection.data_independent import data_independent
         >>> from modicum.risk.noise import LaplaceNoise
         >>> from modicum.risk.study.candidates import of_any_table
-        >>> from modicum.risk.study.study import Asked
+        >>> from modicum.risk.study.study import QuestionText
         >>> noise = LaplaceNoise(Fraction(1))
         >>> choice = data_independent(noise, tau=0.5)
-        >>> asked = Asked("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> asked = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
         >>> units_table(Study(asked, choice, of_any_table(choice))).rows
         (('1', '1', '2'),)
     """
@@ -145,9 +145,9 @@ def groups_table(study: Study) -> Table:
         >>> from fractions import Fraction
         >>> from modicum.risk.selection.data_independent import data_independent
         >>> from modicum.risk.noise import LaplaceNoise
-        >>> from modicum.risk.study.study import Asked
+        >>> from modicum.risk.study.study import QuestionText
         >>> noise = LaplaceNoise(Fraction(1))
-        >>> asked = Asked("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> asked = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
         >>> groups_table(Study(asked, data_independent(noise, tau=0.5), ())).rows
         ()
     """
@@ -186,11 +186,11 @@ def histogram_table(study: Study, shown: Histogram) -> Table:
         >>> from modicum.risk.selection.data_independent import data_independent
         >>> from modicum.risk.noise import LaplaceNoise
         >>> from modicum.risk.study.histograms import Bin
-        >>> from modicum.risk.study.study import Asked, Seen
+        >>> from modicum.risk.study.study import QuestionText, Observed
         >>> noise = LaplaceNoise(Fraction(1))
         >>> counted = Histogram(Fraction(1), "rdr", (Bin(1.0, 2.0, 9),))
-        >>> asked = Asked("SELECT COUNT(*) FROM t", "one row", "people", noise)
-        >>> seen = Seen(9, histograms=(counted,))
+        >>> asked = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> seen = Observed(9, histograms=(counted,))
         >>> study = Study(asked, data_independent(noise, tau=0.5), (), seen)
         >>> histogram_table(study, counted).rows
         (('1', '2', '9'),)
@@ -226,9 +226,9 @@ def quantity_words(study: Study, shown: Histogram) -> str:
         >>> from fractions import Fraction
         >>> from modicum.risk.selection.data_independent import data_independent
         >>> from modicum.risk.noise import LaplaceNoise
-        >>> from modicum.risk.study.study import Asked
+        >>> from modicum.risk.study.study import QuestionText
         >>> noise = LaplaceNoise(Fraction(1))
-        >>> asked = Asked("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> asked = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
         >>> study = Study(asked, data_independent(noise, tau=0.5), ())
         >>> quantity_words(study, Histogram(Fraction(1), "own-loss", ()))
         'own epsilon'

@@ -37,7 +37,7 @@ class Progress(msgspec.Struct, tag="progress"):
     part: float
 
 
-class Found(msgspec.Struct, tag="found"):
+class AnalysisResult(msgspec.Struct, tag="found"):
     """It is done.
 
     Attributes:
@@ -63,10 +63,10 @@ class Failed(msgspec.Struct, tag="failed"):
         return _KINDS.get(self.kind, ModicumError)(*self.problems)
 
 
-Line: TypeAlias = Progress | Found | Failed
+Line: TypeAlias = Progress | AnalysisResult | Failed
 
 _encoder = msgspec.json.Encoder()
-_decoder: Final = msgspec.json.Decoder(Progress | Found | Failed)
+_decoder: Final = msgspec.json.Decoder(Progress | AnalysisResult | Failed)
 
 
 def failed(error: ModicumError, problems: tuple[Problem, ...]) -> Failed:
@@ -114,7 +114,7 @@ MEMORY: Final = "2GB"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AnalysisRequest:
     """What is asked about the people of a table, as `modicum risk rdr` has it.
 
     Numbers are decimal texts, which are read exactly.
@@ -186,5 +186,5 @@ class Analysis:
     """
 
     tables: Mapping[str, str]
-    asked: Asked
+    asked: AnalysisRequest
     rows: int

@@ -18,9 +18,9 @@ from modicum.integrations.workers.process import ended, new_folder
 from modicum.risk.worker.messages import (
     LINE_MAX,
     Analysis,
-    Asked,
+    AnalysisRequest,
+    AnalysisResult,
     Bounds,
-    Found,
     Progress,
     read,
 )
@@ -39,7 +39,7 @@ _CHUNK: Final = 1 << 16
 
 def analyzed(
     tables: Mapping[str, str],
-    asked: Asked,
+    asked: AnalysisRequest,
     bounds: Bounds,
     report: Callable[[float], None],
 ) -> bytes:
@@ -104,7 +104,7 @@ def _heard(
         answer = read(line)
         if isinstance(answer, Progress):
             part = answer.part
-        elif isinstance(answer, Found):
+        elif isinstance(answer, AnalysisResult):
             return bytes(answer.document)
         elif answer is None:
             raise _gone()

@@ -23,8 +23,8 @@ from modicum.core.errors import Code, InvariantError, ModicumError, Problem, Usa
 from modicum.risk.worker.messages import (
     LINE_MAX,
     Analysis,
+    AnalysisResult,
     Failed,
-    Found,
     Line,
     Progress,
     failed,
@@ -68,11 +68,13 @@ def answer(line: bytes, tell: Callable[[Line], None]) -> Line:
 
     places: Collection[str] = ()
     try:
-        from modicum.risk.worker.result import found
+        from modicum.risk.worker.result import analysis_result
 
         asked = msgspec.json.decode(line, type=Analysis)
         places = asked.tables.values()
-        return Found(msgspec.Raw(msgspec.json.encode(found(asked, progress))))
+        return AnalysisResult(
+            msgspec.Raw(msgspec.json.encode(analysis_result(asked, progress)))
+        )
     except ModicumError as error:
         return failed(error, tuple(_in_words(one, places) for one in error.problems))
     except ImportError as error:

@@ -12,13 +12,13 @@ from modicum.risk.choice import Choice
 from modicum.risk.measurement.data import ControllerData
 from modicum.risk.measurement.documents import groups_to_dict, risk_to_dict
 from modicum.risk.measurement.study import Risk, rdr
-from modicum.risk.worker.messages import MEMORY, Analysis, Asked
+from modicum.risk.worker.messages import MEMORY, Analysis, AnalysisRequest
 
 #: One thread: whoever else the machine serves goes first.
 _OPTIONS: Final = DuckdbOptions(memory=MEMORY, threads=1)
 
 
-def found(
+def analysis_result(
     analysis: Analysis, progress: Callable[[int, int], None] = lambda done, of: None
 ) -> dict[str, Any]:
     """Return the documented JSON form of what an analysis finds.
@@ -58,7 +58,7 @@ def found(
     return risk_to_dict(risk, choice)
 
 
-def _chosen(risk: Risk, asked: Asked) -> Choice | None:
+def _chosen(risk: Risk, asked: AnalysisRequest) -> Choice | None:
     if not asked.chooses:
         return None
     return risk.choose(

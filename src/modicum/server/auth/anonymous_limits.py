@@ -19,7 +19,7 @@ STRANGERS_PER_MINUTE: Final = 600
 _NETWORK_BITS: Final = 64
 
 
-class LimitedStrangers:
+class AnonymousLimits:
     """Answers an address only so often that nobody is recognized.
 
     Requests that recognize somebody are not counted, and are served whatever others at

@@ -12,13 +12,13 @@ from modicum.api.permissions.identity import Identity
 from modicum.api.permissions.tokens import token_digest
 from modicum.server.auth.authentication import Authenticator
 from modicum.server.auth.credentials import TOKEN_PREFIX, Credentials, credentials_of
-from modicum.server.auth.grants import Roster
+from modicum.server.auth.grants import GrantTable
 from modicum.server.auth.jwt import check_claims, read_token, seconds
 from modicum.server.auth.names import program_name
 from modicum.server.auth.ports import Clock, Tokens
 from modicum.server.auth.problems import not_accepted
 from modicum.server.auth.provider import Provider
-from modicum.server.auth.token_scope import Roof
+from modicum.server.auth.token_scope import TokenScope
 from modicum.server.settings.model import Programs
 
 #: What tokens that are shown here say that they are. Others are for other uses.
@@ -44,7 +44,7 @@ class ProgramTokens:
         self,
         provider: Provider,
         programs: Programs,
-        roster: Roster,
+        roster: GrantTable,
         clock: Clock,
         leeway_s: int,
         *,
@@ -100,7 +100,7 @@ class ApiTokens:
         roof: The most that a token may do now.
     """
 
-    def __init__(self, tokens: Tokens, cookie: str, roof: Roof) -> None:
+    def __init__(self, tokens: Tokens, cookie: str, roof: TokenScope) -> None:
         self._tokens = tokens
         self._cookie = cookie
         self._roof = roof
@@ -124,7 +124,7 @@ class ApiTokens:
         return self._roof.under(token.identity())
 
 
-class Chain:
+class Authenticators:
     """Recognizes whoever asks by any kind of credential, and by one only.
 
     Args:

@@ -35,7 +35,7 @@ FORWARDING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Journey:
+class ClientPath:
     """How a request came.
 
     Attributes:
@@ -70,11 +70,11 @@ def is_trusted(address: Address | None, trusted: Sequence[Network]) -> bool:
     )
 
 
-def journey(
+def client_path(
     peer: str | None,
     headers: Sequence[tuple[str, str]],
     trusted: Sequence[Network],
-) -> Journey:
+) -> ClientPath:
     """Return how a request came, believing only those who may be believed.
 
     Args:
@@ -88,7 +88,7 @@ def journey(
         # do not name: what it carries may have come from anywhere.
         speaks_for_others = any(name in FORWARDING for name, _ in headers)
         is_here = client is not None and client.is_loopback
-        return Journey(client, is_here and not speaks_for_others, is_https=False)
+        return ClientPath(client, is_here and not speaks_for_others, is_https=False)
     protocols = {
         one.strip().lower()
         for name, value in headers
@@ -103,7 +103,7 @@ def journey(
         for one in value.split(",")
     ]
     told = _first_stranger(hops, trusted)
-    return Journey(told, is_https, is_https)
+    return ClientPath(told, is_https, is_https)
 
 
 def _first_stranger(hops: Sequence[str], trusted: Sequence[Network]) -> Address | None:

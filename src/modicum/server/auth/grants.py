@@ -13,7 +13,7 @@ from modicum.server.settings.model import GrantsByName
 GROUPS_MAX = 1000
 
 
-class Roster:
+class GrantTable:
     """What groups, people and programs may do.
 
     Args:

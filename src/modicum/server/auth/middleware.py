@@ -9,7 +9,7 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modicum.core.errors import AccessError, Code, ModicumError, Problem
-from modicum.server.auth.client_address import FORWARDING, Journey, journey
+from modicum.server.auth.client_address import FORWARDING, ClientPath, client_path
 from modicum.server.auth.problems import unusable
 from modicum.server.settings.model import Network
 
@@ -48,7 +48,7 @@ class Gate:
     is_local: bool = False
 
 
-class Guard:
+class AuthMiddleware:
     """Refuses what could deceive the server, and keeps browsers from being deceived.
 
     A page of another site may have a name of its own point to this machine (DNS
@@ -88,7 +88,7 @@ class Guard:
             for name, value in scope["headers"]
         ]
         client = scope.get("client")
-        came = journey(client[0] if client else None, headers, self._gate.trusted)
+        came = client_path(client[0] if client else None, headers, self._gate.trusted)
         try:
             self._check(headers, came)
         except ModicumError as error:
@@ -97,7 +97,7 @@ class Guard:
         _tell(scope, came)
         await self._app(scope, receive, send)
 
-    def _check(self, headers: Sequence[tuple[str, str]], came: Journey) -> None:
+    def _check(self, headers: Sequence[tuple[str, str]], came: ClientPath) -> None:
         hosts = [value.strip().lower() for name, value in headers if name == "host"]
         if len(hosts) != 1 or hosts[0] not in self._gate.hosts:
             raise AccessError(
@@ -135,7 +135,7 @@ class Guard:
         return with_headers
 
 
-def _tell(scope: Scope, came: Journey) -> None:
+def _tell(scope: Scope, came: ClientPath) -> None:
     """Have a request say how it came, and nothing that proxies said about it.
 
     The request itself is changed: which route takes it is noted there, and told in

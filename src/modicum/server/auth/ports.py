@@ -26,7 +26,7 @@ class Tokens(Protocol):
         """Return the token with a digest; None if none may be used now."""
 
 
-class SessionBook(Protocol):
+class SessionStore(Protocol):
     """Where sessions are kept."""
 
     def add_session(self, identity: Identity, *, seconds: int) -> OpenedSession:

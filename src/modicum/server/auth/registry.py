@@ -32,7 +32,7 @@ from modicum.api.ports.storage import Clock, Store
 from modicum.core.errors import AccessError, Code, InputError, Problem, UsageError
 from modicum.ops.wiring import printable_actor
 from modicum.server.auth import registry_rows
-from modicum.storage.service_tables import BesideStore, Statement
+from modicum.storage.service_tables import ServiceTables, Statement
 from modicum.system.clock import SystemClock
 
 T = TypeVar("T")
@@ -146,10 +146,10 @@ class Registry:
     def __init__(
         self, store: Store, clock: Clock, fresh_seconds: float = FRESH_SECONDS
     ) -> None:
-        if not isinstance(store, BesideStore):
+        if not isinstance(store, ServiceTables):
             raise _keeps_nothing(store.name)
         self._store = store
-        self._beside: BesideStore = store
+        self._beside: ServiceTables = store
         self._clock = clock
         self._tokens = RecentlyRead(self._read_token, fresh_seconds)
         self._sessions = RecentlyRead(self._read_session, fresh_seconds)

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from modicum.api.permissions.identity import Identity
 from modicum.server.auth.credentials import one_cookie
-from modicum.server.auth.grants import Roster
+from modicum.server.auth.grants import GrantTable
 from modicum.server.auth.local_link import LINK_PATH, OneTimeLink
 from modicum.server.auth.problems import not_accepted
 from modicum.server.auth.safe_redirect import FIRST_PAGE
@@ -37,7 +37,7 @@ def leaving(sessions: Sessions) -> APIRouter:
 
 
 def with_provider(
-    sign_in: SignIn, roster: Roster, sessions: Sessions, jar: CookieJar
+    sign_in: SignIn, roster: GrantTable, sessions: Sessions, jar: CookieJar
 ) -> APIRouter:
     """Return the routes by which people sign in with a provider.
 

@@ -14,7 +14,7 @@ from modicum.api.permissions.identity import Identity
 from modicum.api.permissions.tokens import Session, secret_digest
 from modicum.server.auth.authentication import LISTENING
 from modicum.server.auth.credentials import credentials_of, one_cookie
-from modicum.server.auth.ports import Clock, SessionBook
+from modicum.server.auth.ports import Clock, SessionStore
 from modicum.server.auth.problems import forbidden, not_accepted
 from modicum.server.settings.model import SessionTimes
 
@@ -136,7 +136,7 @@ class Sessions:
 
     def __init__(
         self,
-        book: SessionBook,
+        book: SessionStore,
         clock: Clock,
         times: SessionTimes,
         jar: CookieJar,

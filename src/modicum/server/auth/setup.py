@@ -13,26 +13,26 @@ from modicum.core.canonical import Plain, digest, encode
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.server.auth import routes
 from modicum.server.auth.authentication import Authenticator
-from modicum.server.auth.authenticators import ApiTokens, Chain, ProgramTokens
-from modicum.server.auth.grants import Roster
+from modicum.server.auth.authenticators import ApiTokens, Authenticators, ProgramTokens
+from modicum.server.auth.grants import GrantTable
 from modicum.server.auth.http_fetch import HttpFetch
 from modicum.server.auth.local_link import LOCAL_GRANTS, OneTimeLink
 from modicum.server.auth.middleware import Gate
-from modicum.server.auth.ports import Clock, SessionBook, Tokens
+from modicum.server.auth.ports import Clock, SessionStore, Tokens
 from modicum.server.auth.provider import Provider
 from modicum.server.auth.secret_files import read_secret
 from modicum.server.auth.sessions import CookieJar, Sessions
 from modicum.server.auth.sign_in import SignIn
-from modicum.server.auth.token_scope import Roof, roof_of
+from modicum.server.auth.token_scope import TokenScope, token_scope
 from modicum.server.settings.model import GrantsByName, Oidc, Settings
 
 
-class Registry(Tokens, SessionBook, Protocol):
+class Registry(Tokens, SessionStore, Protocol):
     """Where tokens and sessions are kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class PublicAddress:
     """Where and for whom a server answers.
 
     Attributes:
@@ -53,7 +53,7 @@ class Door:
 
 
 @dataclass(frozen=True, slots=True)
-class Entrance:
+class Authentication:
     """How people and programs come in.
 
     Attributes:
@@ -64,11 +64,11 @@ class Entrance:
         roof: The most that API tokens may do.
     """
 
-    authenticator: Chain
+    authenticator: Authenticators
     gate: Gate
     routers: tuple[APIRouter, ...] = ()
     link: str | None = field(default=None, repr=False)
-    roof: Roof = field(default_factory=Roof)
+    roof: TokenScope = field(default_factory=TokenScope)
     _fetch: HttpFetch | None = field(default=None, repr=False)
 
     async def aclose(self) -> None:
@@ -77,9 +77,9 @@ class Entrance:
             await self._fetch.aclose()
 
 
-def entrance(
-    settings: Settings, registry: Registry, clock: Clock, door: Door
-) -> Entrance:
+def authentication(
+    settings: Settings, registry: Registry, clock: Clock, door: PublicAddress
+) -> Authentication:
     """Return the entrance of a server.
 
     Args:
@@ -94,15 +94,17 @@ def entrance(
     """
     if settings.oidc is not None:
         return _with_provider(settings, settings.oidc, registry, clock, door)
-    jar, roof = CookieJar(settings.public_url or door.origin), roof_of(settings)
+    jar, roof = CookieJar(settings.public_url or door.origin), token_scope(settings)
     tokens = ApiTokens(registry, jar.session, roof)
     if not settings.is_local:
-        return Entrance(Chain([tokens], jar.session), _gate(settings, door), roof=roof)
+        return Authentication(
+            Authenticators([tokens], jar.session), _gate(settings, door), roof=roof
+        )
     sessions = Sessions(registry, clock, settings.sessions, jar, via="one-time link")
     user = Identity(door.user, LOCAL_GRANTS, via=sessions.via)
     link = OneTimeLink(clock)
-    return Entrance(
-        Chain([tokens, sessions], jar.session),
+    return Authentication(
+        Authenticators([tokens, sessions], jar.session),
         _gate(settings, door),
         (routes.with_link(link, user, sessions), routes.leaving(sessions)),
         link.make(jar.origin),
@@ -111,8 +113,12 @@ def entrance(
 
 
 def _with_provider(
-    settings: Settings, oidc: Oidc, registry: Registry, clock: Clock, door: Door
-) -> Entrance:
+    settings: Settings,
+    oidc: Oidc,
+    registry: Registry,
+    clock: Clock,
+    door: PublicAddress,
+) -> Authentication:
     if settings.public_url is None:
         raise UsageError(
             Problem(
@@ -125,12 +131,12 @@ def _with_provider(
     secret = read_secret(oidc.client_secret_file)
     fetch = HttpFetch(oidc.issuer)
     provider = Provider(oidc.issuer, fetch)
-    roster = Roster(settings.grants, settings.people, settings.programs)
+    roster = GrantTable(settings.grants, settings.people, settings.programs)
     via = f"sign-in at {oidc.issuer} ({_version_of(settings, oidc)})"
     sessions = Sessions(registry, clock, settings.sessions, jar, via)
     sign_in = SignIn(oidc, secret, provider, fetch, clock, origin=jar.origin)
     known: list[Authenticator] = [sessions]
-    roof = roof_of(settings)
+    roof = token_scope(settings)
     if settings.api_tokens:
         known.append(ApiTokens(registry, jar.session, roof))
     if oidc.programs is not None:
@@ -144,8 +150,8 @@ def _with_provider(
                 cookie=jar.session,
             )
         )
-    return Entrance(
-        Chain(known, jar.session),
+    return Authentication(
+        Authenticators(known, jar.session),
         _gate(settings, door),
         (
             routes.with_provider(sign_in, roster, sessions, jar),
@@ -156,7 +162,7 @@ def _with_provider(
     )
 
 
-def _gate(settings: Settings, door: Door) -> Gate:
+def _gate(settings: Settings, door: PublicAddress) -> Gate:
     hosts = set(settings.allowed_hosts)
     if settings.public_url is not None:
         hosts.add(urlsplit(settings.public_url).netloc)

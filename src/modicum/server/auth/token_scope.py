@@ -18,7 +18,7 @@ _NOBODY: Grants = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Roof:
+class TokenScope:
     """What settings give, held against what tokens say.
 
     Attributes:
@@ -84,7 +84,7 @@ class Roof:
         return together([own, *self.groups.values()])
 
 
-def roof_of(settings: Settings) -> Roof:
+def token_scope(settings: Settings) -> TokenScope:
     """Return what settings give.
 
     Where people sign in, or settings name some of them, whom they do not name is
@@ -94,7 +94,7 @@ def roof_of(settings: Settings) -> Roof:
         settings: What the server is told.
     """
     oidc = settings.oidc
-    return Roof(
+    return TokenScope(
         settings.grants,
         settings.people,
         settings.programs,

@@ -17,7 +17,7 @@ from modicum.risk.worker.messages import (
     MECHANISMS,
     STATISTICS,
     UNPAID,
-    Asked,
+    AnalysisRequest,
 )
 from modicum.server.settings.tables import column_of
 
@@ -76,7 +76,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class AnalysisSent:
+class AnalysisInput:
     """An analysis that was asked for.
 
     Attributes:
@@ -85,10 +85,10 @@ class AnalysisSent:
     """
 
     data_set: str
-    asked: Asked = field(repr=False)
+    asked: AnalysisRequest = field(repr=False)
 
 
-def read_analysis(node: Node) -> AnalysisSent:
+def read_analysis(node: Node) -> AnalysisInput:
     """Return the analysis that a form asks for.
 
     Args:
@@ -115,7 +115,7 @@ def read_analysis(node: Node) -> AnalysisSent:
         if (given := fields.take_optional(key)) is not None
     }
     fields.finish()
-    return AnalysisSent(data_set, Asked(query=query, **plain, **got))
+    return AnalysisInput(data_set, AnalysisRequest(query=query, **plain, **got))
 
 
 def _plain(fields: Fields) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from modicum.api.local.escrow.proposal import LASTS_SECONDS, QUERIES_MAX, Heading
+from modicum.api.local.escrow.proposal import LASTS_SECONDS, QUERIES_MAX, Purpose
 from modicum.api.ports.escrow import Limits
 from modicum.core.document import Node
 from modicum.core.errors import Code
@@ -39,7 +39,7 @@ from modicum.server.inputs.program import amount, read_program
 
 
 @dataclass(frozen=True, slots=True)
-class QueryAsked:
+class QueryInput:
     """Queries that are to run.
 
     Attributes:
@@ -52,7 +52,7 @@ class QueryAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskAsked:
+class TaskInput:
     """A task that is to run.
 
     Attributes:
@@ -71,7 +71,7 @@ class TaskAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputAsked:
+class OutputInput:
     """Private answers that are to go out.
 
     Attributes:
@@ -82,7 +82,7 @@ class OutputAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class SignalAsked:
+class SignalInput:
     """A score on private answers that is to go out.
 
     Attributes:
@@ -93,7 +93,7 @@ class SignalAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class RawSignalAsked:
+class RawSignalInput:
     """A score on exact answers that is to go out.
 
     Attributes:
@@ -105,11 +105,11 @@ class RawSignalAsked:
     width: Fraction | None
 
 
-Wanted: TypeAlias = QueryAsked | TaskAsked | OutputAsked | SignalAsked | RawSignalAsked
+Wanted: TypeAlias = QueryInput | TaskInput | OutputInput | SignalInput | RawSignalInput
 
 
 @dataclass(frozen=True, slots=True)
-class ContractSent:
+class ContractInput:
     """A contract that somebody asks for.
 
     Attributes:
@@ -117,11 +117,11 @@ class ContractSent:
         wanted: What is to flow.
     """
 
-    heading: Heading
+    heading: Purpose
     wanted: Wanted
 
 
-def read_contract(node: Node) -> ContractSent:
+def read_contract(node: Node) -> ContractInput:
     """Return the contract that a form asks for.
 
     Args:
@@ -135,10 +135,10 @@ def read_contract(node: Node) -> ContractSent:
     wanted = _BY_FLOW[flow](fields)
     heading = _heading(fields, flow)
     fields.finish()
-    return ContractSent(heading, wanted)
+    return ContractInput(heading, wanted)
 
 
-def _heading(fields: Fields, flow: str) -> Heading:
+def _heading(fields: Fields, flow: str) -> Purpose:
     identifier = release_id(fields.take("contract"), "`contract`")
     reason = text(fields.take("reason"), "`reason`")
     lasts = _count(fields, "lasts_seconds", LASTS_SECONDS_MAX, LASTS_SECONDS)
@@ -152,7 +152,7 @@ def _heading(fields: Fields, flow: str) -> Heading:
     if len(listed) > RECIPIENTS_MAX:
         message = f"`to` names more than {RECIPIENTS_MAX} people"
         raise fail(Code.TOO_LARGE, message, fields.node)
-    return Heading(
+    return Purpose(
         identifier,
         reason,
         lasts,
@@ -165,7 +165,7 @@ def _heading(fields: Fields, flow: str) -> Heading:
 # --- what is to flow ------------------------------------------------------------------
 
 
-def _query(fields: Fields) -> QueryAsked:
+def _query(fields: Fields) -> QueryInput:
     listed = items(fields.take("queries"), "`queries`")
     if not 1 <= len(listed) <= QUERIES_MAX:
         message = f"`queries` holds 1 to {QUERIES_MAX} query files, as texts"
@@ -173,16 +173,16 @@ def _query(fields: Fields) -> QueryAsked:
     queries = tuple(
         text(one, "each of `queries`", characters_max=QUERY_MAX) for one in listed
     )
-    return QueryAsked(queries, _flag(fields, "exact"))
+    return QueryInput(queries, _flag(fields, "exact"))
 
 
-def _task(fields: Fields) -> TaskAsked:
+def _task(fields: Fields) -> TaskInput:
     query = _name(fields.take("query"), "`query`")
     program = read_program(fields.take("program"))
     tier = fields.take_optional("tier")
     seconds = _count(fields, "seconds", SECONDS_MAX, 60)
     memory = _count(fields, "memory_mib", MEMORY_MIB_MAX, 2048)
-    return TaskAsked(
+    return TaskInput(
         query,
         program,
         None if tier is None else line(tier, "`tier`"),
@@ -213,15 +213,15 @@ def _blocks(fields: Fields) -> ByBlocks | None:
     )
 
 
-def _output(fields: Fields) -> OutputAsked:
-    return OutputAsked(_name(fields.take("query"), "`query`"))
+def _output(fields: Fields) -> OutputInput:
+    return OutputInput(_name(fields.take("query"), "`query`"))
 
 
-def _signal(fields: Fields) -> SignalAsked:
-    return SignalAsked(_name(fields.take("task"), "`task`"))
+def _signal(fields: Fields) -> SignalInput:
+    return SignalInput(_name(fields.take("task"), "`task`"))
 
 
-def _raw_signal(fields: Fields) -> RawSignalAsked:
+def _raw_signal(fields: Fields) -> RawSignalInput:
     task = _name(fields.take("task"), "`task`")
     width, exact = fields.take_optional("width"), _flag(fields, "exact")
     if (width is None) is not exact:
@@ -231,7 +231,7 @@ def _raw_signal(fields: Fields) -> RawSignalAsked:
             fields.node,
             help="write one of both; `exact: true` takes two people who agree",
         )
-    return RawSignalAsked(task, None if width is None else amount(width, "`width`"))
+    return RawSignalInput(task, None if width is None else amount(width, "`width`"))
 
 
 _BY_FLOW: Final[Mapping[str, Callable[[Fields], Wanted]]] = MappingProxyType(

@@ -46,7 +46,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class RiskAsked:
+class RiskInput:
     """A query for which an epsilon is to be chosen.
 
     Attributes:
@@ -62,7 +62,7 @@ class RiskAsked:
     facts: Facts
 
 
-def read_risk(node: Node) -> RiskAsked:
+def read_risk(node: Node) -> RiskInput:
     """Return what a form asks.
 
     Args:
@@ -96,7 +96,7 @@ def read_risk(node: Node) -> RiskAsked:
             message = f"`epsilons` holds 1 to {CANDIDATES_MAX} candidates"
             raise fail(Code.OUT_OF_RANGE, message, given)
         epsilons = tuple(amount(one, "a candidate") for one in listed)
-    return RiskAsked(
+    return RiskInput(
         contract,
         file,
         tau,

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
-from modicum.api.local.escrow.approvals import SaidToData
-from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.escrow.approvals import RecordedVersionVote
+from modicum.api.local.escrow.datasets import Declared, Ownership
 from modicum.api.local.views.contracts import (
     data_set_view,
     version_receipt_view,
@@ -27,7 +27,7 @@ from modicum.server.idempotency import OnlyOnce
 from modicum.server.responses import Answer, answer_of, json_response
 from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
 from modicum.server.routes.votes import REASON, WORD, reason_of, word_of
-from modicum.server.service.escrow_datasets import DataSent
+from modicum.server.service.escrow_datasets import DatasetInput
 
 router = APIRouter(tags=["escrow"])
 
@@ -150,7 +150,7 @@ async def one(name: DataName, who: Who, verbs: Verbs) -> Response:
     return json_response(data_set_view(name, await verbs.escrow_data.one(who, name)))
 
 
-def _said(said: SaidToData) -> Answer:
+def _said(said: RecordedVersionVote) -> Answer:
     return answer_of(version_receipt_view(said))
 
 
@@ -158,7 +158,7 @@ def _version(version: Version) -> Answer:
     return answer_of(version_view(version))
 
 
-async def _sent(request: Request) -> DataSent:
+async def _sent(request: Request) -> DatasetInput:
     """Return what was sent; what is wrong with it never quotes a row.
 
     Raises:
@@ -183,7 +183,7 @@ async def _sent(request: Request) -> DataSent:
                 help="see /api/v1/openapi.json",
             )
         ) from None
-    return DataSent(found.rows, Declared(found.table, found.media), _owned(found))
+    return DatasetInput(found.rows, Declared(found.table, found.media), _owned(found))
 
 
 def _told(error: Exception) -> str:
@@ -199,7 +199,7 @@ def _told(error: Exception) -> str:
     return said
 
 
-def _owned(found: _Sent) -> Owned | None:
+def _owned(found: _Sent) -> Ownership | None:
     limits = (found.quorum, found.contracts, found.bits)
     if found.owners is None:
         if any(one is not None for one in limits):
@@ -211,7 +211,7 @@ def _owned(found: _Sent) -> Owned | None:
                 )
             )
         return None
-    return Owned(
+    return Ownership(
         {who: tuple(keys) for who, keys in found.owners.items()},
         len(found.owners) if found.quorum is None else found.quorum,
         contracts_max=20 if found.contracts is None else found.contracts,

@@ -29,7 +29,7 @@ from modicum.server.responses import Answer, answer_of, json_response
 from modicum.server.routes import openapi_parts
 from modicum.server.routes.openapi_parts import ReleaseId, serve
 from modicum.server.routes.votes import REASON, reason_of
-from modicum.server.service.releases import How
+from modicum.server.service.releases import SubmitOptions
 
 router = APIRouter(tags=["releases"])
 
@@ -132,7 +132,7 @@ async def submit(
     it again once they agreed.
     """
     body = await body_of(request, who, Action.SUBMIT_RELEASE)
-    how = How(post=post, reserve_seconds=reserve_seconds)
+    how = SubmitOptions(post=post, reserve_seconds=reserve_seconds)
     try:
         once = await keyed.once(_brief)
         found = await verbs.releases.submit(who, body, how, once)

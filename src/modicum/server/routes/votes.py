@@ -16,7 +16,7 @@ from modicum.core.fields import Fields
 from modicum.core.reader import boolean, text
 from modicum.server.inputs.body import form_of
 from modicum.server.routes import openapi_parts
-from modicum.server.service.votes import Word
+from modicum.server.service.votes import VoteInput
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
@@ -74,7 +74,7 @@ class Signature:
 
 async def word_of(
     request: Request, content: str, who: Identity, *actions: Action
-) -> Word:
+) -> VoteInput:
     """Return what somebody says.
 
     Args:
@@ -95,13 +95,13 @@ async def word_of(
     signature = _text(fields.take_optional("signature"), "`signature`")
     fields.finish()
     if key is None and signature is None:
-        return Word(approves, reason, content, head)
+        return VoteInput(approves, reason, content, head)
     if not _KEY.fullmatch(key or "") or not _SIGNATURE.fullmatch(signature or ""):
         raise _bad("`key` and `signature` are 64 and 128 hexadecimal digits")
     if head is None:
         raise _bad("what is signed is said at a `head`")
     own = Signature(bytes.fromhex(key or ""), bytes.fromhex(signature or ""))
-    return Word(approves, reason, content, head, own)
+    return VoteInput(approves, reason, content, head, own)
 
 
 async def reason_of(request: Request, who: Identity, *actions: Action) -> str:

@@ -7,7 +7,7 @@ from modicum.api.permissions.identity import Identity
 from modicum.core.document import Node
 from modicum.ledger.log.events import DisclosureRecorded
 from modicum.server.service.threads import Threads
-from modicum.writer.idempotency import Once
+from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
 
@@ -23,7 +23,9 @@ class Remarks:
         self._decider = decider
         self._threads = threads
 
-    async def annotate(self, who: Identity, remark: str, about: str, once: Once) -> int:
+    async def annotate(
+        self, who: Identity, remark: str, about: str, once: IdempotencyKey
+    ) -> int:
         """Add a remark, and return the number of its entry.
 
         Args:
@@ -45,7 +47,7 @@ class Remarks:
         return await self._threads.ask(work)
 
     async def disclose(
-        self, who: Identity, disclosure: Node, once: Once
+        self, who: Identity, disclosure: Node, once: IdempotencyKey
     ) -> tuple[DisclosureRecorded, int]:
         """Record that something was disclosed outside differential privacy.
 

@@ -241,7 +241,7 @@ def _some(records: Iterable[Record], last: int, limit: int) -> tuple[Record, ...
 _SIGNED_AT_ONCE: Final = 1
 
 
-class SignedWords:
+class Receipts:
     """What the server signs with its own key.
 
     Args:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modicum.api.local.escrow.approvals import SaidToContract
-from modicum.api.local.escrow.disclosure import LetGo
+from modicum.api.local.escrow.approvals import RecordedContractVote
+from modicum.api.local.escrow.disclosure import DisclosedResult
 from modicum.api.local.escrow.execution import Tools
-from modicum.api.local.escrow.review import Looked, looked_at, must_be_usable
+from modicum.api.local.escrow.review import (
+    ContractReview,
+    contract_review,
+    must_be_usable,
+)
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.release_datasets import may
 from modicum.api.local.views.contracts import listed_view
@@ -19,19 +23,19 @@ from modicum.ledger.log.contracts import TaskTerms, Terms
 from modicum.ledger.state.flow import Flow
 from modicum.server.service.escrow_datasets import needed
 from modicum.server.service.escrow_visibility import (
-    must_speak,
-    seen_contract,
+    must_be_owner,
     takes_part,
+    visible_contract,
 )
 from modicum.server.service.jobs import Job, Jobs, Report
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import OF_ANOTHER, id_unusable
-from modicum.server.service.votes import Word, refuse_repeated
-from modicum.writer.idempotency import Once
+from modicum.server.service.votes import VoteInput, refuse_repeated
+from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
 
-class EscrowActs:
+class EscrowActions:
     """What people do with contracts of the escrow.
 
     Args:
@@ -51,7 +55,9 @@ class EscrowActs:
 
     # --- saying ---
 
-    async def withdraw(self, who: Identity, name: str, reason: str, once: Once) -> Flow:
+    async def withdraw(
+        self, who: Identity, name: str, reason: str, once: IdempotencyKey
+    ) -> Flow:
         """Take back a contract that somebody asked for, or that gives them something.
 
         Args:
@@ -75,8 +81,8 @@ class EscrowActs:
         return await self._threads.ask(work)
 
     async def say(
-        self, who: Identity, name: str, word: Word, once: Once
-    ) -> SaidToContract:
+        self, who: Identity, name: str, word: VoteInput, once: IdempotencyKey
+    ) -> RecordedContractVote:
         """Agree to a contract, or refuse it, as an owner of its data.
 
         Args:
@@ -94,12 +100,12 @@ class EscrowActs:
                 contents.
         """
 
-        def work() -> SaidToContract:
+        def work() -> RecordedContractVote:
             refuse_repeated(self._decider, who, once)
 
             def look(view: LedgerView) -> None:
                 escrow = view.state().escrow
-                must_speak(who, seen_contract(escrow, who, name), escrow.data)
+                must_be_owner(who, visible_contract(escrow, who, name), escrow.data)
 
             self._decider.glance(look)
             office = self._decider.escrow(self._tools, who.name, once=once)
@@ -157,7 +163,7 @@ class EscrowActs:
             who, Action.TAKE_PART, "run-contract", work, is_single=is_single
         )
 
-    async def receive(self, who: Identity, name: str) -> LetGo:
+    async def receive(self, who: Identity, name: str) -> DisclosedResult:
         """Return what a contract lets go, to one of its recipients.
 
         Args:
@@ -174,7 +180,7 @@ class EscrowActs:
         """
         tools = needed(self._tools)
 
-        def work() -> LetGo:
+        def work() -> DisclosedResult:
             self._must_take_part(who, name)
             return self._decider.escrow(tools, who.name).receive(name)
 
@@ -182,15 +188,15 @@ class EscrowActs:
 
     # --- inside ---
 
-    def _looked(self, name: str) -> Looked:
-        return self._decider.glance(lambda view: looked_at(view, name))
+    def _looked(self, name: str) -> ContractReview:
+        return self._decider.glance(lambda view: contract_review(view, name))
 
     def _must_take_part(self, who: Identity, name: str) -> None:
         """Refuse who only looks on."""
 
         def look(view: LedgerView) -> bool:
             escrow = view.state().escrow
-            flow = seen_contract(escrow, who, name)
+            flow = visible_contract(escrow, who, name)
             return takes_part(who, flow, escrow.data)
 
         if not self._decider.glance(look):
@@ -202,7 +208,7 @@ class EscrowActs:
 
         def look(view: LedgerView) -> Terms | None:
             escrow = view.state().escrow
-            flow = seen_contract(escrow, who, name)
+            flow = visible_contract(escrow, who, name)
             sets = frozenset[str | None](flow.contract.data_sets)
             part = takes_part(who, flow, escrow.data)
             may_run = part or may(who, Action.CARRY_OUT_ANY, sets)

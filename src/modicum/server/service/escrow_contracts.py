@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from modicum.api.local.escrow.execution import Tools
 from modicum.api.local.escrow.programs import program_of
 from modicum.api.local.escrow.review import (
-    Examined,
-    Looked,
+    ContractRecord,
+    ContractReview,
+    contract_review,
+    contract_reviews,
     examined,
-    looked_at,
-    looked_at_all,
-    words_said,
+    owner_votes,
 )
-from modicum.api.local.escrow.review import Word as Spoken
+from modicum.api.local.escrow.review import OwnerVote as Spoken
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
@@ -24,20 +24,20 @@ from modicum.ledger.log.approval_statement import statement_bytes
 from modicum.ledger.log.contracts import TaskTerms
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.datasets import OWNER
-from modicum.server.inputs.escrow_risk import RiskAsked
+from modicum.server.inputs.escrow_risk import RiskInput
 from modicum.server.service.escrow_visibility import (
     may_see_contract,
     may_see_data,
-    must_speak,
-    seen_contract,
+    must_be_owner,
+    visible_contract,
 )
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import OF_ANOTHER, id_unusable
-from modicum.server.service.votes import Word
+from modicum.server.service.votes import VoteInput
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownContract:
     """A contract as its owners read it before they agree.
 
     Attributes:
@@ -46,7 +46,7 @@ class Shown:
         inspection: What there is to say about the program.
     """
 
-    found: Examined
+    found: ContractRecord
     program: Program | None = None
     inspection: Inspection | None = None
 
@@ -63,7 +63,7 @@ class EscrowContracts:
         self._threads = threads
         self._tools = tools
 
-    async def all(self, who: Identity) -> tuple[Looked, ...]:
+    async def all(self, who: Identity) -> tuple[ContractReview, ...]:
         """Return the contracts that somebody may know of, oldest first.
 
         Args:
@@ -75,17 +75,17 @@ class EscrowContracts:
         if not who.may(Action.TAKE_PART):
             who.must_some(Action.READ_CONTRACTS)
 
-        def look(view: LedgerView) -> tuple[Looked, ...]:
+        def look(view: LedgerView) -> tuple[ContractReview, ...]:
             data = view.state().escrow.data
             return tuple(
                 one
-                for one in looked_at_all(view)
+                for one in contract_reviews(view)
                 if may_see_contract(who, one.flow, data)
             )
 
         return await self._threads.look(look)
 
-    async def one(self, who: Identity, name: str) -> Shown:
+    async def one(self, who: Identity, name: str) -> ShownContract:
         """Return a contract as its owners read it.
 
         Args:
@@ -97,25 +97,25 @@ class EscrowContracts:
             VerificationError: If its program is not the one that it names.
         """
 
-        def look(view: LedgerView) -> Examined:
-            seen_contract(view.state().escrow, who, name)
+        def look(view: LedgerView) -> ContractRecord:
+            visible_contract(view.state().escrow, who, name)
             return examined(view, name)
 
         found = _without_hidden(who, await self._threads.study(look))
         terms = found.looked.flow.contract.terms
         if not isinstance(terms, TaskTerms) or self._tools is None:
-            return Shown(found)
+            return ShownContract(found)
         vault = self._tools.equipment.vault
 
-        def read() -> Shown:
+        def read() -> ShownContract:
             program = program_of(vault, terms.program)
-            return Shown(found, program, inspected(program))
+            return ShownContract(found, program, inspected(program))
 
         return await self._threads.compute(read)
 
     async def words(
         self, who: Identity, name: str
-    ) -> tuple[Looked, tuple[Spoken, ...]]:
+    ) -> tuple[ContractReview, tuple[Spoken, ...]]:
         """Return where the owners of a contract stand, and what they said.
 
         Args:
@@ -126,13 +126,13 @@ class EscrowContracts:
             InputError: If there is none, as far as they may know.
         """
 
-        def look(view: LedgerView) -> tuple[Looked, tuple[Spoken, ...]]:
-            flow = seen_contract(view.state().escrow, who, name)
-            return looked_at(view, flow.contract.id), words_said(view, name)
+        def look(view: LedgerView) -> tuple[ContractReview, tuple[Spoken, ...]]:
+            flow = visible_contract(view.state().escrow, who, name)
+            return contract_review(view, flow.contract.id), owner_votes(view, name)
 
         return await self._threads.look(look)
 
-    async def risk(self, who: Identity, asked: RiskAsked) -> dict[str, object]:
+    async def risk(self, who: Identity, asked: RiskInput) -> dict[str, object]:
         """Return what an epsilon means for a query, before a row is read.
 
         Args:
@@ -152,7 +152,7 @@ class EscrowContracts:
 
             escrow, compiled = view.state().escrow, view.policy()
             if asked.contract:
-                flow = seen_contract(escrow, who, asked.contract)
+                flow = visible_contract(escrow, who, asked.contract)
                 found = risk_of(flow, escrow.data, compiled, asked.facts)
             else:
                 known = {
@@ -166,7 +166,7 @@ class EscrowContracts:
         return await self._threads.study(look)
 
     async def statement(
-        self, who: Identity, name: str, word: Word, key: str
+        self, who: Identity, name: str, word: VoteInput, key: str
     ) -> tuple[str, str]:
         """Return what somebody signs who speaks about a contract, and at which head.
 
@@ -183,8 +183,8 @@ class EscrowContracts:
 
         def look(view: LedgerView) -> tuple[str, str]:
             state, policy = view.state(), view.policy().policy
-            flow = seen_contract(state.escrow, who, name)
-            must_speak(who, flow, state.escrow.data)
+            flow = visible_contract(state.escrow, who, name)
+            must_be_owner(who, flow, state.escrow.data)
             body = ApprovalGiven(
                 "contract",
                 name,
@@ -200,7 +200,7 @@ class EscrowContracts:
         return await self._threads.look(look)
 
 
-def _without_hidden(who: Identity, found: Examined) -> Examined:
+def _without_hidden(who: Identity, found: ContractRecord) -> ContractRecord:
     """Return a contract that tells nothing of what stands under ids of others."""
     if who.may(Action.READ_RELEASES):
         return found

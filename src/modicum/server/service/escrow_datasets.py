@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from modicum.api.local.escrow.approvals import SaidToData
-from modicum.api.local.escrow.datasets import Declared, Owned
+from modicum.api.local.escrow.approvals import RecordedVersionVote
+from modicum.api.local.escrow.datasets import Declared, Ownership
 from modicum.api.local.escrow.execution import Tools
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.permissions.actions import Action
@@ -18,10 +18,10 @@ from modicum.core.errors import Code, ConflictError, Problem, UnavailableError
 from modicum.ledger.log.contracts import Version
 from modicum.ledger.state.datasets import DataSet
 from modicum.server.resources import not_set_up
-from modicum.server.service.escrow_visibility import may_see_data, seen_data
+from modicum.server.service.escrow_visibility import may_see_data, visible_dataset
 from modicum.server.service.threads import Threads
-from modicum.server.service.votes import Word, refuse_repeated
-from modicum.writer.idempotency import Once
+from modicum.server.service.votes import VoteInput, refuse_repeated
+from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
 #: What digests of rows are keyed with lies in the vault under this name.
@@ -29,7 +29,7 @@ _DIGESTS: Final = "server/digests"
 
 
 @dataclass(frozen=True, slots=True)
-class DataSent:
+class DatasetInput:
     """A version of a data set that was sent.
 
     Attributes:
@@ -40,7 +40,7 @@ class DataSent:
 
     content: bytes = field(repr=False)
     declared: Declared
-    owned: Owned | None
+    owned: Ownership | None
 
 
 class EscrowData:
@@ -89,7 +89,7 @@ class EscrowData:
             InputError: If there is none, as far as they may know.
         """
         return await self._threads.look(
-            lambda view: _still(seen_data(view.state().escrow, who, name))
+            lambda view: _still(visible_dataset(view.state().escrow, who, name))
         )
 
     async def secret(self, who: Identity, name: str) -> bytes:
@@ -120,7 +120,7 @@ class EscrowData:
         return await self._threads.ask(work)
 
     async def register(
-        self, who: Identity, name: str, sent: DataSent, once: Once
+        self, who: Identity, name: str, sent: DatasetInput, once: IdempotencyKey
     ) -> Version:
         """Put a version of a data set into the vault, and register it.
 
@@ -148,8 +148,8 @@ class EscrowData:
         return await self._threads.ask(work)
 
     async def say(
-        self, who: Identity, version: Version, word: Word, once: Once
-    ) -> SaidToData:
+        self, who: Identity, version: Version, word: VoteInput, once: IdempotencyKey
+    ) -> RecordedVersionVote:
         """Agree to a version that waits for its owners, or refuse it.
 
         Args:
@@ -169,7 +169,7 @@ class EscrowData:
         who.must(Action.APPROVE_CONTRACT, version.id)
         await self.one(who, version.id)
 
-        def work() -> SaidToData:
+        def work() -> RecordedVersionVote:
             refuse_repeated(self._decider, who, once)
             office = self._decider.escrow(self._tools, who.name, once=once)
             if not word.approves:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, assert_never
 
-from modicum.api.local.escrow.actions import EscrowOffice
+from modicum.api.local.escrow.actions import EscrowActions
 from modicum.api.local.escrow.execution import Tools
 from modicum.api.local.escrow.review import columns_of
 from modicum.api.local.ledger_view import LedgerView
@@ -19,24 +19,24 @@ from modicum.ledger.log.contracts import QueryTerms
 from modicum.ledger.state.flow import Flow
 from modicum.sandbox.catalog import installed
 from modicum.server.inputs.contract import (
-    ContractSent,
-    OutputAsked,
-    QueryAsked,
-    RawSignalAsked,
-    SignalAsked,
-    TaskAsked,
+    ContractInput,
+    OutputInput,
+    QueryInput,
+    RawSignalInput,
+    SignalInput,
+    TaskInput,
 )
 from modicum.server.service.escrow_datasets import needed
-from modicum.server.service.escrow_visibility import owned_by, seen_contract
+from modicum.server.service.escrow_visibility import owned_by, visible_contract
 from modicum.server.service.threads import Threads
 from modicum.server.service.votes import refuse_repeated
-from modicum.writer.idempotency import Once
+from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
-_Ask: TypeAlias = Callable[[EscrowOffice], Flow]
+_Ask: TypeAlias = Callable[[EscrowActions], Flow]
 
 
-class EscrowAsking:
+class EscrowProposals:
     """What analysts ask of the escrow.
 
     Args:
@@ -50,7 +50,9 @@ class EscrowAsking:
         self._threads = threads
         self._tools = tools
 
-    async def ask(self, who: Identity, sent: ContractSent, once: Once) -> Flow:
+    async def ask(
+        self, who: Identity, sent: ContractInput, once: IdempotencyKey
+    ) -> Flow:
         """Ask for a flow of data.
 
         Args:
@@ -83,14 +85,14 @@ class EscrowAsking:
         names = self._decider.glance(lambda view: [*view.state().escrow.data])
         return frozenset(one for one in names if who.may(Action.ASK_CONTRACT, one))
 
-    def _asking(self, who: Identity, sent: ContractSent) -> _Ask:
+    def _asking(self, who: Identity, sent: ContractInput) -> _Ask:
         """Return what asks for a contract, once it is known that they may."""
         heading, wanted = sent.heading, sent.wanted
         match wanted:
-            case QueryAsked(queries=queries, exact=exact):
+            case QueryInput(queries=queries, exact=exact):
                 _must_submit(who, queries)
                 return lambda office: office.ask_query(heading, queries, exact=exact)
-            case TaskAsked(query=query):
+            case TaskInput(query=query):
                 self._must_follow(who, query)
                 program = self._program(wanted)
                 tier, limits, blocks = wanted.tier, wanted.limits, wanted.blocks
@@ -99,13 +101,13 @@ class EscrowAsking:
                 return lambda office: office.ask_task(
                     heading, query, program, tier=tier, limits=limits, blocks=blocks
                 )
-            case OutputAsked(query=query):
+            case OutputInput(query=query):
                 self._must_follow(who, query)
                 return lambda office: office.ask_output(heading, query)
-            case SignalAsked(task=task):
+            case SignalInput(task=task):
                 self._must_follow(who, task)
                 return lambda office: office.ask_signal(heading, task)
-            case RawSignalAsked(task=task, width=width):
+            case RawSignalInput(task=task, width=width):
                 self._must_follow(who, task)
                 return lambda office: office.ask_raw_signal(heading, task, width=width)
         assert_never(wanted)
@@ -115,7 +117,7 @@ class EscrowAsking:
 
         def look(view: LedgerView) -> None:
             escrow = view.state().escrow
-            flow = seen_contract(escrow, who, name)
+            flow = visible_contract(escrow, who, name)
             own = owned_by(who, flow, escrow.data)
             sets = frozenset[str | None](own or flow.contract.data_sets)
             must(who, Action.ASK_CONTRACT, sets)
@@ -126,13 +128,13 @@ class EscrowAsking:
         """Refuse a score of queries that they may not put to its data any more."""
 
         def look(view: LedgerView) -> tuple[str, ...]:
-            terms = seen_contract(view.state().escrow, who, name).contract.terms
+            terms = visible_contract(view.state().escrow, who, name).contract.terms
             charges = terms.charges if isinstance(terms, QueryTerms) else ()
             return tuple(one.text for one in charges)
 
         _must_submit(who, self._decider.glance(look))
 
-    def _program(self, wanted: TaskAsked) -> Program:
+    def _program(self, wanted: TaskInput) -> Program:
         if isinstance(wanted.program, Program):
             return wanted.program
         columns = self._decider.look(lambda view: columns_of(view, wanted.query))

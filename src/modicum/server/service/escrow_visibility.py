@@ -58,7 +58,7 @@ def may_see_contract(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> 
     return takes_part(who, flow, data) or may(who, Action.READ_CONTRACTS, sets)
 
 
-def must_speak(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> None:
+def must_be_owner(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> None:
     """Refuse who may not agree for the data that they own.
 
     Args:
@@ -86,7 +86,7 @@ def may_see_data(who: Identity, name: str, one: DataSet) -> bool:
     return who.may(Action.READ_DATA, name) or (who.may(Action.TAKE_PART) and owns)
 
 
-def seen_contract(escrow: Escrow, who: Identity, name: str) -> Flow:
+def visible_contract(escrow: Escrow, who: Identity, name: str) -> Flow:
     """Return a contract that somebody may know of.
 
     Args:
@@ -110,7 +110,7 @@ def seen_contract(escrow: Escrow, who: Identity, name: str) -> Flow:
     )
 
 
-def seen_data(escrow: Escrow, who: Identity, name: str) -> DataSet:
+def visible_dataset(escrow: Escrow, who: Identity, name: str) -> DataSet:
     """Return a data set that somebody may know of.
 
     Args:

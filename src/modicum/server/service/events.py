@@ -17,7 +17,7 @@ _AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class LogEvent:
     """An entry of the log, as somebody is told of it.
 
     Attributes:
@@ -34,7 +34,7 @@ class Happened:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class NewEntries:
     """What was added to the log.
 
     Attributes:
@@ -43,7 +43,7 @@ class News:
         more: Whether there is more to look at.
     """
 
-    entries: tuple[Happened, ...]
+    entries: tuple[LogEvent, ...]
     seen: int
     more: bool
 
@@ -70,7 +70,7 @@ class Events:
         who.must(Action.READ_RULES)
         return await self._threads.look(lambda view: view.state().seq)
 
-    async def since(self, who: Identity, after: int) -> News:
+    async def since(self, who: Identity, after: int) -> NewEntries:
         """Return what was added after an entry, as far as somebody is told of it.
 
         Whoever may read the ledger is told of each entry; others of their own releases
@@ -86,10 +86,10 @@ class Events:
         who.must(Action.READ_RULES)
         reads_all = who.may(Action.READ_LEDGER)
 
-        def look(view: LedgerView) -> News:
+        def look(view: LedgerView) -> NewEntries:
             book, read, _ = view.look()
             state = book.state
-            told: list[Happened] = []
+            told: list[LogEvent] = []
             seen = after
             for record in read(after) if after < state.seq else ():
                 if record.seq > state.seq or seen - after == _AT_ONCE:
@@ -99,8 +99,8 @@ class Events:
                 own = _own_release(view, state, event, who)
                 if own or reads_all:
                     kind = event_name(event.body)
-                    told.append(Happened(record.seq, record.hash, kind, own))
-            return News(tuple(told), seen, seen < state.seq)
+                    told.append(LogEvent(record.seq, record.hash, kind, own))
+            return NewEntries(tuple(told), seen, seen < state.seq)
 
         return await self._threads.look(look)
 

@@ -143,7 +143,7 @@ def unknown_job(identifier: str) -> InputError:
     )
 
 
-def job_elsewhere(identifier: str) -> InputError:
+def job_of_another_process(identifier: str) -> InputError:
     """Return the error for a job of another process."""
     return InputError(
         Problem(
@@ -373,7 +373,9 @@ class Jobs:
         elsewhere = _ID.fullmatch(identifier) and not identifier.startswith(
             self._process
         )
-        raise job_elsewhere(identifier) if elsewhere else unknown_job(identifier)
+        raise (
+            job_of_another_process(identifier) if elsewhere else unknown_job(identifier)
+        )
 
     def _forget(self) -> None:
         """Forget jobs that were over long ago, and the oldest of too many."""

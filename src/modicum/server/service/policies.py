@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from modicum.api.local.governance.activation import Weighed
+from modicum.api.local.governance.activation import ActivationPreview
 from modicum.api.local.handlers.policies import ACTIVE as POLICIES_ACTIVE
 from modicum.api.local.handlers.policies import policy_of
 from modicum.api.local.ledger_view import LedgerView
@@ -109,10 +109,10 @@ class Compared:
     old: CompiledPolicy
     new: CompiledPolicy
     found: Differences
-    weighed: Weighed | None
+    weighed: ActivationPreview | None
 
 
-class PolicyWork:
+class PolicyAnalysis:
     """What can be done with policies that are not active.
 
     Args:

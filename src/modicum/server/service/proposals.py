@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from modicum.api.local.governance.actions import Governance
-from modicum.api.local.governance.activation import Activation, Weighed
-from modicum.api.local.governance.approval_cases import Spoken
-from modicum.api.local.governance.approvals import Said
+from modicum.api.local.governance.activation import Activation, ActivationPreview
+from modicum.api.local.governance.approval_cases import VoteEntry
+from modicum.api.local.governance.approvals import RecordedVote
 from modicum.api.local.governance.proposals import PendingPolicy, Proposed
 from modicum.api.local.handlers.errors import not_found
 from modicum.api.local.ledger_view import LedgerView
@@ -18,9 +18,9 @@ from modicum.policy import CompiledPolicy
 from modicum.server.inputs.body import Body
 from modicum.server.service.policies import compiled_body
 from modicum.server.service.threads import Threads
-from modicum.server.service.visibility import Looking
-from modicum.server.service.votes import Word, refuse_repeated
-from modicum.writer.idempotency import Once
+from modicum.server.service.visibility import ReadOnlyGovernance
+from modicum.server.service.votes import VoteInput, refuse_repeated
+from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
 
@@ -52,7 +52,7 @@ class Proposals:
         self._threads = threads
 
     async def propose(
-        self, who: Identity, body: Body, reason: str, once: Once | None = None
+        self, who: Identity, body: Body, reason: str, once: IdempotencyKey | None = None
     ) -> Proposed:
         """Ask people to agree to a policy; its text stands in the ledger then.
 
@@ -94,7 +94,7 @@ class Proposals:
 
     async def one(
         self, who: Identity, digest: str
-    ) -> tuple[PendingPolicy, tuple[Spoken, ...]]:
+    ) -> tuple[PendingPolicy, tuple[VoteEntry, ...]]:
         """Return a proposal, and what people said to it.
 
         Args:
@@ -107,14 +107,18 @@ class Proposals:
         """
         who.must(Action.READ_POLICY)
 
-        def look(office: Governance) -> tuple[PendingPolicy, tuple[Spoken, ...]]:
+        def look(office: Governance) -> tuple[PendingPolicy, tuple[VoteEntry, ...]]:
             return _proposed(office, digest), office.spoken(digest)
 
         return await self._threads.ponder(lambda: self._decider.studied(look))
 
     async def say(
-        self, who: Identity, digest: str, word: Word, once: Once | None = None
-    ) -> Said:
+        self,
+        who: Identity,
+        digest: str,
+        word: VoteInput,
+        once: IdempotencyKey | None = None,
+    ) -> RecordedVote:
         """Agree to a proposal, or refuse it.
 
         Args:
@@ -131,7 +135,7 @@ class Proposals:
         """
         who.must(Action.APPROVE_POLICY)
 
-        def work() -> Said:
+        def work() -> RecordedVote:
             refuse_repeated(self._decider, who, once)
             self._decider.governed(lambda one: _proposed(one, digest), quick=True)
             office = self._decider.governance(who.name, once=once)
@@ -145,7 +149,7 @@ class Proposals:
 
     async def weigh(
         self, who: Identity, body: Body, accept: Sequence[str] = ()
-    ) -> Weighed:
+    ) -> ActivationPreview:
         """Return what it means to activate a policy now. Writes nothing.
 
         Whoever words a rule chooses which releases it counts: so this is for those
@@ -163,12 +167,12 @@ class Proposals:
         who.must(Action.COMPILE_POLICY)
         who.must(Action.READ_RELEASES)
 
-        def work() -> Weighed:
+        def work() -> ActivationPreview:
             successor = compiled_body(body)
 
             # Who activates it asks for it, and is not among those who agree.
-            def look(view: LedgerView) -> Weighed:
-                office = Governance(Looking(view), who.name)
+            def look(view: LedgerView) -> ActivationPreview:
+                office = Governance(ReadOnlyGovernance(view), who.name)
                 return office.weigh(successor, accept=accept)
 
             return self._decider.study(look)
@@ -180,7 +184,7 @@ class Proposals:
         who: Identity,
         policy: Body | str,
         change: Change,
-        once: Once | None = None,
+        once: IdempotencyKey | None = None,
     ) -> Activation:
         """Put a policy in the place of the active one.
 

@@ -17,13 +17,13 @@ from modicum.core.errors import AccessError, Code, InputError, Problem
 from modicum.ledger import Standing, event_of
 from modicum.ledger.state.lifecycle import ReleaseStatus
 from modicum.server.service.threads import Threads
-from modicum.writer.idempotency import Once
+from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
 T = TypeVar("T")
 
 
-class CarryingOut:
+class ReleaseSteps:
     """What becomes of releases that were reserved.
 
     Args:
@@ -36,7 +36,7 @@ class CarryingOut:
         self._threads = threads
 
     async def start(
-        self, who: Identity, release: str, once: Once | None = None
+        self, who: Identity, release: str, once: IdempotencyKey | None = None
     ) -> Standing:
         """Note, durably, that rows are about to be read.
 
@@ -59,7 +59,7 @@ class CarryingOut:
         )
 
     async def post(
-        self, who: Identity, release: str, once: Once | None = None
+        self, who: Identity, release: str, once: IdempotencyKey | None = None
     ) -> Standing:
         """Note that a started release is out.
 
@@ -81,7 +81,11 @@ class CarryingOut:
         )
 
     async def void(
-        self, who: Identity, release: str, reason: str, once: Once | None = None
+        self,
+        who: Identity,
+        release: str,
+        reason: str,
+        once: IdempotencyKey | None = None,
     ) -> Standing:
         """Cancel a reservation that was not started: one's own, or anybody's.
 

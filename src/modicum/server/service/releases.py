@@ -20,15 +20,15 @@ from modicum.server.inputs.body import Body
 from modicum.server.service.datasets import with_release
 from modicum.server.service.release_steps import refuse_others
 from modicum.server.service.threads import Threads
-from modicum.server.service.visibility import Sight
-from modicum.writer.idempotency import Once
+from modicum.server.service.visibility import Visibility
+from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class SubmitOptions:
     """How a release is submitted.
 
     Attributes:
@@ -54,7 +54,7 @@ class Releases:
         self,
         decider: Decider,
         threads: Threads,
-        sight: Sight,
+        sight: Visibility,
         bound: ReservationBound | None = None,
     ) -> None:
         self._decider = decider
@@ -137,8 +137,8 @@ class Releases:
         self,
         who: Identity,
         body: Body,
-        how: How,
-        once: Once | None = None,
+        how: SubmitOptions,
+        once: IdempotencyKey | None = None,
     ) -> Decision:
         """Decide a release and, if it is allowed, reserve its loss.
 
@@ -187,7 +187,7 @@ class Releases:
         )
 
     async def record_past(
-        self, who: Identity, body: Body, once: Once | None = None
+        self, who: Identity, body: Body, once: IdempotencyKey | None = None
     ) -> Decision:
         """Count a release that happened before. It cannot be denied.
 

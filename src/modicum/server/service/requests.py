@@ -8,8 +8,8 @@ from typing import TypeVar
 from modicum.api.local import Decision
 from modicum.api.local.evaluation import Description
 from modicum.api.local.governance.actions import Governance
-from modicum.api.local.governance.approval_cases import Spoken
-from modicum.api.local.governance.approvals import Said
+from modicum.api.local.governance.approval_cases import VoteEntry
+from modicum.api.local.governance.approvals import RecordedVote
 from modicum.api.local.governance.requests import PendingRequest, Requested
 from modicum.api.local.handlers.errors import not_found
 from modicum.api.local.ledger_view import LedgerView
@@ -31,16 +31,16 @@ from modicum.ledger.state.pending import Request
 from modicum.server.inputs.body import Body
 from modicum.server.service.datasets import with_release
 from modicum.server.service.threads import Threads
-from modicum.server.service.visibility import Looking, Sight
-from modicum.server.service.votes import Word, refuse_repeated
-from modicum.writer.idempotency import Once
+from modicum.server.service.visibility import ReadOnlyGovernance, Visibility
+from modicum.server.service.votes import VoteInput, refuse_repeated
+from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class VisibleRequest:
     """A request, as somebody may see it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Asked:
 
     pending: PendingRequest
     decision: Decision
-    spoken: tuple[Spoken, ...]
+    spoken: tuple[VoteEntry, ...]
 
 
 class Requests:
@@ -63,13 +63,13 @@ class Requests:
         sight: Keeps what is hidden out of answers.
     """
 
-    def __init__(self, decider: Decider, threads: Threads, sight: Sight) -> None:
+    def __init__(self, decider: Decider, threads: Threads, sight: Visibility) -> None:
         self._decider = decider
         self._threads = threads
         self._sight = sight
 
     async def ask(
-        self, who: Identity, body: Body, reason: str, once: Once | None = None
+        self, who: Identity, body: Body, reason: str, once: IdempotencyKey | None = None
     ) -> Requested:
         """Ask for a release that people must agree to first.
 
@@ -115,7 +115,7 @@ class Requests:
         )
         return tuple(one for one in found if may_see(who, one.release))
 
-    async def one(self, who: Identity, release: str) -> Asked:
+    async def one(self, who: Identity, release: str) -> VisibleRequest:
         """Return a request, what it would do, and what people said to it.
 
         Args:
@@ -126,8 +126,8 @@ class Requests:
             InputError: If there is no such request, as far as they may know.
         """
 
-        def look(view: LedgerView) -> Asked:
-            office = Governance(Looking(view), who.name)
+        def look(view: LedgerView) -> VisibleRequest:
+            office = Governance(ReadOnlyGovernance(view), who.name)
             found = _seen(office, who, release)
             asked = Submission(found.release, view.policy())
             decision = view.check_prepared(asked, actor=found.request.by)
@@ -137,12 +137,12 @@ class Requests:
                 for one in office.spoken(release)
                 if one.content == found.request.content or who.may(Action.READ_RELEASES)
             )
-            return Asked(found, decision, spoken)
+            return VisibleRequest(found, decision, spoken)
 
         return await self._threads.study(look)
 
     async def statement(
-        self, who: Identity, release: str, word: Word, key: str
+        self, who: Identity, release: str, word: VoteInput, key: str
     ) -> tuple[str, str]:
         """Return what somebody signs who speaks about a request, and at which head.
 
@@ -158,7 +158,7 @@ class Requests:
         """
 
         def look(view: LedgerView) -> tuple[str, str]:
-            found = _seen(Governance(Looking(view), who.name), who, release)
+            found = _seen(Governance(ReadOnlyGovernance(view), who.name), who, release)
             must(who, Action.APPROVE_RELEASE, data_sets_recorded(found.release))
             policy, state = view.policy().policy, view.state()
             body = ApprovalGiven(
@@ -176,8 +176,12 @@ class Requests:
         return await self._threads.look(look)
 
     async def say(
-        self, who: Identity, release: str, word: Word, once: Once | None = None
-    ) -> Said:
+        self,
+        who: Identity,
+        release: str,
+        word: VoteInput,
+        once: IdempotencyKey | None = None,
+    ) -> RecordedVote:
         """Agree to a request, or refuse it. It is decided again in the same turn.
 
         Args:
@@ -195,7 +199,7 @@ class Requests:
                 contents.
         """
 
-        def work() -> Said:
+        def work() -> RecordedVote:
             refuse_repeated(self._decider, who, once)
             known = self._decider.governed(
                 lambda one: _seen(one, who, release), quick=True
@@ -227,7 +231,11 @@ class Requests:
         return await self._sight.guard(who, lambda: release, self._threads.ask(work))
 
     async def withdraw(
-        self, who: Identity, release: str, reason: str, once: Once | None = None
+        self,
+        who: Identity,
+        release: str,
+        reason: str,
+        once: IdempotencyKey | None = None,
     ) -> Request:
         """Take back a request of one's own; or any to correct a past release.
 

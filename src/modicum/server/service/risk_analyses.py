@@ -16,7 +16,7 @@ import msgspec
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.core.errors import Code, InputError, Problem, UnavailableError
-from modicum.risk.worker.messages import Asked
+from modicum.risk.worker.messages import AnalysisRequest
 from modicum.risk.worker.parent import analyzed
 from modicum.server.resources import Equipment, not_set_up
 from modicum.server.service.jobs import Job, Jobs, Report
@@ -37,7 +37,7 @@ class RiskAnalyses:
         self._guard = threading.Lock()
         self._last: tuple[Identity, str] | None = None
 
-    def begin(self, who: Identity, data_set: str, asked: Asked) -> Job:
+    def begin(self, who: Identity, data_set: str, asked: AnalysisRequest) -> Job:
         """Begin an analysis.
 
         Args:
@@ -90,7 +90,9 @@ class RiskAnalyses:
                 )
             )
 
-    def _analyzed(self, tables: TablesOf, asked: Asked, report: Report) -> object:
+    def _analyzed(
+        self, tables: TablesOf, asked: AnalysisRequest, report: Report
+    ) -> object:
         return msgspec.Raw(analyzed(tables.rows, asked, self._own.bounds, report))
 
 

@@ -21,7 +21,7 @@ from modicum.policy import CompiledPolicy
 from modicum.server.service.jobs import Job, Jobs, Report
 from modicum.server.service.threads import Threads
 from modicum.server.service.votes import refuse_repeated
-from modicum.writer.idempotency import Once
+from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
 
@@ -63,7 +63,7 @@ class RoundVerbs:
         who: Identity,
         identifier: str,
         unlocked: Mapping[str, Fraction],
-        once: Once,
+        once: IdempotencyKey,
     ) -> Round:
         """Open the next round.
 
@@ -134,7 +134,12 @@ class RoundVerbs:
         return self._jobs.begin(who, Action.PLAN_ROUND, "plan-round", work)
 
     async def commit(
-        self, who: Identity, written: Node, tag: str, reserve_seconds: int, once: Once
+        self,
+        who: Identity,
+        written: Node,
+        tag: str,
+        reserve_seconds: int,
+        once: IdempotencyKey,
     ) -> Committed:
         """Reserve everything that a plan accepts, or nothing.
 

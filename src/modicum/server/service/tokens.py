@@ -18,7 +18,7 @@ from modicum.api.permissions.tokens import (
 from modicum.core.errors import AccessError, Code, Problem
 from modicum.server.auth.names import PROGRAM_PREFIX, owner_name
 from modicum.server.auth.registry import IssuedToken, Registry
-from modicum.server.auth.token_scope import Roof
+from modicum.server.auth.token_scope import TokenScope
 from modicum.server.service.threads import Threads
 
 #: Roles that nobody gives to a program: a person answers for what they do.
@@ -38,7 +38,7 @@ class Tokens:
         roof: The most that tokens may do.
     """
 
-    def __init__(self, registry: Registry, threads: Threads, roof: Roof) -> None:
+    def __init__(self, registry: Registry, threads: Threads, roof: TokenScope) -> None:
         self._registry = registry
         self._threads = threads
         self._roof = roof

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.visibility import found, is_known_to
 from modicum.api.permissions.actions import Action
@@ -34,7 +34,7 @@ OF_ANOTHER: Final = frozenset({Code.RELEASE_CONFLICT, Code.RELEASE_STATE})
 # --- conflicts ----------------------------------------------------------------------
 
 
-class Sight:
+class Visibility:
     """Keeps what is hidden from somebody out of what they are told.
 
     Args:
@@ -120,7 +120,7 @@ def id_unusable(release: str | None, mark: Mark | None = None) -> ConflictError:
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class ReadOnlyGovernance:
     """A ledger for those who only look at what waits."""
 
     view: LedgerView
@@ -135,6 +135,6 @@ class Looking:
             Problem(Code.INTERNAL, "who looks at what waits adds nothing")
         )
 
-    def look(self) -> tuple[Book, Reader, str]:
+    def look(self) -> tuple[LedgerBalances, Reader, str]:
         """Return the book, its reader, and the time."""
         return self.view.look()

@@ -8,7 +8,7 @@ from typing import Final
 from modicum.api.local.balances import Entry
 from modicum.api.permissions.identity import Identity
 from modicum.ledger.log.approval_statement import Signer
-from modicum.writer.idempotency import Once
+from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
 #: Why an approval is taken back, where nobody says more.
@@ -16,7 +16,7 @@ TAKEN_BACK: Final = "the approval is taken back"
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class VoteInput:
     """What somebody says to a request or a proposal.
 
     Attributes:
@@ -34,7 +34,9 @@ class Word:
     key: Signer | None = None
 
 
-def refuse_repeated(decider: Decider, who: Identity, once: Once | None) -> None:
+def refuse_repeated(
+    decider: Decider, who: Identity, once: IdempotencyKey | None
+) -> None:
     """Let whoever asks again hear what was answered, whatever became of it since.
 
     Args:

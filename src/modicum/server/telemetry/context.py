@@ -13,7 +13,7 @@ from modicum.server.telemetry.traces import NoTraces, Traces, traces_to
 
 
 @dataclass
-class Watch:
+class TelemetryContext:
     """What a server tells operators with. By default it counts, and is silent.
 
     Attributes:
@@ -27,14 +27,16 @@ class Watch:
     counts: Counts = field(default_factory=Counts)
 
 
-def watching(level: Level = Level.INFO, otlp_endpoint: str | None = None) -> Watch:
+def watching(
+    level: Level = Level.INFO, otlp_endpoint: str | None = None
+) -> TelemetryContext:
     """Return what watches a process that serves, as settings say; call it there.
 
     Args:
         level: The least that is logged, to standard error.
         otlp_endpoint: The URL that takes traces; None to trace nothing.
     """
-    return Watch(
+    return TelemetryContext(
         Log(sys.stderr, level),
         traces_to(otlp_endpoint, version("modicum")),
         Counts(metrics_folder()),

@@ -91,7 +91,7 @@ class LedgerFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class LedgerSample:
     """What a look at the ledger brings back, to be worked out afterwards.
 
     Attributes:
@@ -103,7 +103,7 @@ class Glance:
     losses: tuple[RuleLoss, ...]
 
 
-def glance(view: LedgerView) -> Glance:
+def glance(view: LedgerView) -> LedgerSample:
     """Return what is to be told of a ledger; others wait to look meanwhile.
 
     Args:
@@ -138,7 +138,7 @@ def glance(view: LedgerView) -> Glance:
         rules={},
         fullest=(),
     )
-    return Glance(facts, losses)
+    return LedgerSample(facts, losses)
 
 
 class Working:
@@ -155,7 +155,7 @@ class Working:
         self._most = most
         self._known: dict[_Key, tuple[str, Fraction]] = {}
 
-    def out(self, found: Glance) -> LedgerFacts:
+    def out(self, found: LedgerSample) -> LedgerFacts:
         """Return what the ledger says of itself, its rules included.
 
         Args:
@@ -229,7 +229,7 @@ PATIENCE_SECONDS: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SampledMetrics:
     """What was found by a look at the ledger.
 
     Attributes:
@@ -262,11 +262,11 @@ class Remembered:
         self._look = look
         self._clock = clock
         self._patience = patience
-        self._found: Found | None = None
+        self._found: SampledMetrics | None = None
         self._good_until = 0.0
         self._looking: asyncio.Task[None] | None = None
 
-    async def found(self) -> Found | None:
+    async def found(self) -> SampledMetrics | None:
         """Return what was found last; None if nothing was found yet."""
         if self._found is None or self._clock() >= self._good_until:
             if self._looking is None:
@@ -274,7 +274,7 @@ class Remembered:
             await asyncio.wait([self._looking], timeout=self._patience)
         return self._found
 
-    def age(self, found: Found) -> float:
+    def age(self, found: SampledMetrics) -> float:
         """Return how many seconds ago something was found."""
         return max(0.0, self._clock() - found.at)
 
@@ -291,6 +291,6 @@ class Remembered:
             is_sound = None  # It cannot be read, and nobody knows.
         finally:
             ended = self._clock()
-            self._found = Found(facts, is_sound, began)
+            self._found = SampledMetrics(facts, is_sound, began)
             self._good_until = ended + max(KEEP_SECONDS, KEEP_TIMES * (ended - began))
             self._looking = None

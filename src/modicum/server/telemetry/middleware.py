@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modicum.core.errors import Code, Problem
 from modicum.server.problems import problems_response
-from modicum.server.telemetry.context import Watch
+from modicum.server.telemetry.context import TelemetryContext
 from modicum.server.telemetry.log import Level, Served
 from modicum.server.telemetry.tracebacks import kind_of
 from modicum.server.telemetry.traces import trace_parent
@@ -28,7 +28,7 @@ QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 _GONE: Final = "client_gone"
 
 
-class Observed:
+class TelemetryMiddleware:
     """Watches requests.
 
     What nobody foresaw ends here, too: what it says may be about rows, so that it is
@@ -39,7 +39,7 @@ class Observed:
         watch: What watches.
     """
 
-    def __init__(self, app: ASGIApp, watch: Watch) -> None:
+    def __init__(self, app: ASGIApp, watch: TelemetryContext) -> None:
         self._app = app
         self._watch = watch
 

@@ -18,13 +18,13 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.model import ReservationBound
 from modicum.server.inputs.body import Body
 from modicum.server.service.policies import Policies
-from modicum.server.service.releases import How, Releases
+from modicum.server.service.releases import Releases, SubmitOptions
 from modicum.server.service.threads import Threads
-from modicum.server.service.visibility import Sight
-from modicum.server.telemetry.context import Watch
+from modicum.server.service.visibility import Visibility
+from modicum.server.telemetry.context import TelemetryContext
 from modicum.server.telemetry.counters import VERSION_CHARACTERS
 from modicum.server.telemetry.traces import Spanned
-from modicum.writer.idempotency import Once
+from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
 P = ParamSpec("P")
@@ -39,7 +39,7 @@ class WatchedThreads(Threads):
         watch: What watches.
     """
 
-    def __init__(self, decider: Decider, watch: Watch) -> None:
+    def __init__(self, decider: Decider, watch: TelemetryContext) -> None:
         super().__init__(decider)
         self._traces = watch.traces
 
@@ -79,8 +79,8 @@ class WatchedReleases(Releases):
         self,
         decider: Decider,
         threads: Threads,
-        sight: Sight,
-        watch: Watch,
+        sight: Visibility,
+        watch: TelemetryContext,
         bound: ReservationBound | None = None,
     ) -> None:
         super().__init__(decider, threads, sight, bound)
@@ -98,7 +98,11 @@ class WatchedReleases(Releases):
             self._watch.counts.checked(time.perf_counter() - began)
 
     async def submit(
-        self, who: Identity, body: Body, how: How, once: Once | None = None
+        self,
+        who: Identity,
+        body: Body,
+        how: SubmitOptions,
+        once: IdempotencyKey | None = None,
     ) -> Decision:
         """Decide a release and reserve its loss; see `Releases.submit`."""
         with self._watch.traces.span("release.submit") as span:
@@ -115,7 +119,7 @@ class WatchedReleases(Releases):
         return decision
 
     async def record_past(
-        self, who: Identity, body: Body, once: Once | None = None
+        self, who: Identity, body: Body, once: IdempotencyKey | None = None
     ) -> Decision:
         """Count a release that happened before; see `Releases.record_past`."""
         with self._watch.traces.span("release.record-past") as span:
@@ -132,7 +136,7 @@ class WatchedPolicies(Policies):
         watch: What watches.
     """
 
-    def __init__(self, threads: Threads, watch: Watch) -> None:
+    def __init__(self, threads: Threads, watch: TelemetryContext) -> None:
         super().__init__(threads)
         self._watch = watch
 

@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import (
     Metric,
 )
 
-from modicum.server.telemetry.ledger_metrics import Found, LedgerFacts
+from modicum.server.telemetry.ledger_metrics import LedgerFacts, SampledMetrics
 
 #: What is answered to who asks for the page.
 MEDIA_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
@@ -31,7 +31,7 @@ class Page:
     """
 
     counted: Iterable[Metric]
-    found: Found | None
+    found: SampledMetrics | None
     age: float
     line: int
 

@@ -28,7 +28,7 @@ from modicum.ledger.proof.claims import Signed
 from modicum.ledger.proof.zip_format import begins_like, packed, unpacked
 from modicum.storage.proofs.signing_keys import Signing
 from modicum.storage.proofs.verification import Trust, Verified, verify_log
-from modicum.storage.read_only import StillStore
+from modicum.storage.read_only import ReadOnlyStore
 from modicum.system.files import write_whole
 
 #: So many first bytes tell whether a file was meant to be a bundle.
@@ -170,7 +170,7 @@ def is_bundle(path: str | Path) -> bool:
         return False
 
 
-def bundle_store(path: str | Path) -> StillStore:
+def bundle_store(path: str | Path) -> ReadOnlyStore:
     """Return a bundle, which was verified before, as a ledger that can be asked.
 
     Args:
@@ -182,4 +182,4 @@ def bundle_store(path: str | Path) -> StillStore:
             found = (record for record in bundle.records() if record.seq > after)
             yield from islice(found, limit)
 
-    return StillStore(str(path), read)
+    return ReadOnlyStore(str(path), read)

@@ -10,7 +10,7 @@ from modicum.core.errors import Code, Problem, UsageError, VerificationError
 from modicum.ledger.proof.claims import Signed, read_signed
 from modicum.storage.factory import open_store
 from modicum.storage.proofs.bundles import is_bundle
-from modicum.storage.proofs.signing_keys import Signing, told_wrong
+from modicum.storage.proofs.signing_keys import Signing, claim_fault
 from modicum.storage.proofs.verification import Trust, Verified, verify_log
 
 
@@ -78,7 +78,7 @@ def stored_checkpoints(store: CheckpointStore) -> list[Signed]:
         try:
             found.append(read_signed(data))
         except ValueError as error:
-            wrong = told_wrong(error)
+            wrong = claim_fault(error)
             problem = f"checkpoint {place} beside the ledger is damaged{wrong}"
             raise VerificationError(Problem(Code.LEDGER_BROKEN, problem)) from error
     return found

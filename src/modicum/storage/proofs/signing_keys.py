@@ -204,14 +204,14 @@ def load_claim(path: str | Path) -> Signed:
         raise InputError(
             Problem(
                 Code.FILE_UNREADABLE,
-                f"{path} is no checkpoint and no receipt{told_wrong(error)}",
+                f"{path} is no checkpoint and no receipt{claim_fault(error)}",
                 help="name a file as  modicum ledger checkpoint  or  modicum ledger"
                 " receipt  wrote it",
             )
         ) from error
 
 
-def told_wrong(error: ValueError) -> str:
+def claim_fault(error: ValueError) -> str:
     """Return what is wrong with a claim, in brackets, for people.
 
     Args:

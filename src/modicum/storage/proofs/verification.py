@@ -13,7 +13,7 @@ from modicum.ledger.proof.checkpoints import (
     Finding,
     Presented,
     Watch,
-    borne_out,
+    findings_of,
     genuine,
 )
 from modicum.ledger.proof.claims import Checkpoint, Signed, key_id
@@ -129,7 +129,7 @@ def verify_log(
         and one.signed.claim.state is not None
     }
     report = audit(watch.passing(records), on_entry, again=again, states_at=stated)
-    findings = borne_out(presented, watch, trust.keys)
+    findings = findings_of(presented, watch, trust.keys)
     for finding in findings:
         _refuse_other_state(finding, report)
     return Verified(watch.ledger, report, findings, watch.noted, bool(trust.keys))

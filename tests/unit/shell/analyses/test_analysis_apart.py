@@ -31,10 +31,10 @@ from modicum.core.errors import (
 from modicum.risk.worker import parent
 from modicum.risk.worker.messages import (
     Analysis,
-    Asked,
+    AnalysisRequest,
+    AnalysisResult,
     Bounds,
     Failed,
-    Found,
     Line,
     read,
     written,
@@ -44,7 +44,7 @@ from modicum.risk.worker.process import answer
 
 MARK = "pEnGuIn"
 #: Asks again for each person, which takes long.
-SLOW = Asked(
+SLOW = AnalysisRequest(
     query="SELECT COUNT(*) FROM v WHERE age > (SELECT AVG(age) FROM v)",
     sensitivity="3000",
 )
@@ -78,19 +78,23 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def told(tables: dict[str, str], asked: Asked, rows: int = 10**7) -> Line | None:
+def told(
+    tables: dict[str, str], asked: AnalysisRequest, rows: int = 10**7
+) -> Line | None:
     """Return what the process tells, without the process."""
     line = msgspec.json.encode(Analysis(tables, asked, rows))
     return read(written(answer(line, lambda _: None)))
 
 
-def found(tables: dict[str, str], asked: Asked, rows: int = 10**7) -> Any:
+def found(tables: dict[str, str], asked: AnalysisRequest, rows: int = 10**7) -> Any:
     line = told(tables, asked, rows)
-    assert isinstance(line, Found), line
+    assert isinstance(line, AnalysisResult), line
     return json.loads(bytes(line.document))
 
 
-def refused(tables: dict[str, str], asked: Asked, rows: int = 10**7) -> ModicumError:
+def refused(
+    tables: dict[str, str], asked: AnalysisRequest, rows: int = 10**7
+) -> ModicumError:
     line = told(tables, asked, rows)
     assert isinstance(line, Failed), line
     return line.error()
@@ -151,7 +155,7 @@ CASES: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
 def test_it_finds_what_the_command_finds(
     command: str, asked: dict[str, Any], words: tuple[str, ...], table: str
 ) -> None:
-    document = found({"": table}, Asked(query=TOTAL, **asked))
+    document = found({"": table}, AnalysisRequest(query=TOTAL, **asked))
     assert document == by_command(command, table, "--query", TOTAL, *words)
     assert document["people"] == (4 if "unit" in asked else 7)
 
@@ -159,7 +163,7 @@ def test_it_finds_what_the_command_finds(
 def test_its_process_tells_the_same_and_leaves_nothing(
     table: str, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = Asked(query=TOTAL, tau="0.9", choice="as-published")
+    asked = AnalysisRequest(query=TOTAL, tau="0.9", choice="as-published")
     parts: list[float] = []
     monkeypatch.chdir(Path(table).parent)  # It works elsewhere, and finds the file.
     document = analyzed({"": Path(table).name}, asked, Bounds(), parts.append)
@@ -169,7 +173,7 @@ def test_its_process_tells_the_same_and_leaves_nothing(
 
 
 def test_what_it_refuses_is_the_same_mistake_outside(table: str, scratch: Path) -> None:
-    asked = Asked(query="SELEC")
+    asked = AnalysisRequest(query="SELEC")
     with pytest.raises(InputError) as error:
         analyzed({"": table}, asked, Bounds(), lambda _: None)
     assert error.value.problems == refused({"": table}, asked).problems
@@ -180,7 +184,7 @@ def test_tables_are_joined_by_their_names(table: str, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("patient,city\n1,x\n2,y\n3,x\n4,x\n")
     query = "SELECT COUNT(*) FROM visits JOIN people USING (patient) WHERE city = 'x'"
     tables = {"visits": table, "people": str(tmp_path / "people.csv")}
-    document = found(tables, Asked(query=query, unit="patient", rows_max=3))
+    document = found(tables, AnalysisRequest(query=query, unit="patient", rows_max=3))
     places = [f"{name}={place}" for name, place in tables.items()]
     words = ("--query", query, "--unit", "patient", "--rows-max", "3")
     assert document == by_command("rdr", *places, *words)
@@ -198,7 +202,9 @@ def test_nothing_is_read_but_the_tables(table: str, tmp_path: Path) -> None:
         "SELECT COUNT(*) FROM duckdb_settings()",
     ):
         tables = {"visits": table}  # One that has a name is called by it.
-        assert isinstance(refused(tables, Asked(query=query)), InputError), query
+        assert isinstance(refused(tables, AnalysisRequest(query=query)), InputError), (
+            query
+        )
 
 
 @pytest.mark.parametrize(
@@ -218,7 +224,7 @@ def test_nothing_is_read_but_the_tables(table: str, tmp_path: Path) -> None:
 def test_mistakes_are_told_in_the_keys_of_a_request(
     asked: dict[str, Any], code: Code, named: str, table: str
 ) -> None:
-    error = refused({"": table}, Asked(**asked))
+    error = refused({"": table}, AnalysisRequest(**asked))
     assert isinstance(error, InputError)
     assert error.code is code
     assert named in error.render()
@@ -231,12 +237,12 @@ def test_what_an_engine_says_of_rows_is_not_told(table: str) -> None:
         "SELECT MEDIAN(CAST(note AS INTEGER)) FROM v",
         f"SELECT SUM(error('{MARK}-x')) FROM v",
     ):
-        error = refused({"": table}, Asked(query=query))
+        error = refused({"": table}, AnalysisRequest(query=query))
         assert f"{MARK}-0" not in repr(error) + error.render()
 
 
 def test_a_table_with_too_many_rows_is_not_analyzed(table: str) -> None:
-    asked = Asked(query=TOTAL)
+    asked = AnalysisRequest(query=TOTAL)
     assert found({"": table}, asked, rows=7)["people"] == 7
     error = refused({"": table}, asked, rows=6)
     assert error.code is Code.TOO_LARGE
@@ -248,7 +254,7 @@ def test_it_says_what_is_not_installed(
 ) -> None:
     name = "modicum.risk.worker.result"
     monkeypatch.setitem(sys.modules, name, None)
-    error = refused({"": table}, Asked(query=TOTAL))
+    error = refused({"": table}, AnalysisRequest(query=TOTAL))
     assert isinstance(error, UsageError)
     assert name in error.render()
     assert "modicum[query]" in error.render()
@@ -261,7 +267,7 @@ def test_it_says_only_the_class_of_what_nobody_foresaw(
         raise ValueError(MARK)
 
     monkeypatch.setattr("modicum.risk.worker.result.rdr", wrong)
-    error = refused({"": table}, Asked(query=TOTAL))
+    error = refused({"": table}, AnalysisRequest(query=TOTAL))
     assert error.code is Code.INTERNAL
     assert "ValueError" in error.render()
     assert MARK not in error.render()
@@ -340,7 +346,7 @@ def test_it_ends_with_whoever_began_it(tmp_path: Path, scratch: Path) -> None:
         "import itertools, os, signal, sys, tempfile; sys.path[:] = sys.argv[3:];"
         " tempfile.tempdir = sys.argv[2];"
         " from modicum.risk.worker.parent import analyzed;"
-        " from modicum.risk.worker.messages import Asked, Bounds;"
+        " from modicum.risk.worker.messages import AnalysisRequest, Bounds;"
         " calls = itertools.count();"
         " end = lambda _: next(calls) > 39 and os.kill(os.getpid(), signal.SIGKILL);"
         f" analyzed({{'': sys.argv[1]}}, {SLOW!r}, Bounds(), end)"
@@ -366,5 +372,5 @@ def test_its_process_hears_no_secret(
             place = Path(f"/proc/{begun[0].pid}/environ")
             environments.append(place.read_bytes())
 
-    analyzed({"": table}, Asked(query=TOTAL), Bounds(), report)
+    analyzed({"": table}, AnalysisRequest(query=TOTAL), Bounds(), report)
     assert MARK.encode() not in environments[0]

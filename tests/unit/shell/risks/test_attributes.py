@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from modicum.core.errors import Code
-from modicum.risk.arguments import GivenError
+from modicum.risk.arguments import ArgumentError
 from modicum.risk.measurement.facts import attributes_read
 from modicum.risk.question import Question, read_question
 
@@ -79,7 +79,7 @@ def test_what_is_left_out_or_not_there_is_refused(
     given: Sequence[str], code: Code, near: str
 ) -> None:
     question = asked("SELECT clinic, SUM(cost) FROM visits GROUP BY 1")
-    with pytest.raises(GivenError) as caught:
+    with pytest.raises(ArgumentError) as caught:
         attributes_read(question, given)
     assert caught.value.code is code
     assert caught.value.problems[0].label == near

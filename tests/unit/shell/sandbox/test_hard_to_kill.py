@@ -15,7 +15,7 @@ from modicum.api.ports.escrow import Limits
 from modicum.core.errors import UnavailableError
 from modicum.escrow.programs import Table
 from modicum.sandbox import deadline, slots
-from modicum.sandbox.slots import Places
+from modicum.sandbox.slots import Slots
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
 #: How much later than its time a run may be told, on a busy machine.
@@ -43,11 +43,11 @@ def test_a_run_that_does_not_end_is_told_in_time_and_keeps_its_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(deadline, "WAIT_SECONDS", 0.1)
-    one, lingering = Places(None, 1), Lingering()
+    one, lingering = Slots(None, 1), Lingering()
     begun = time.monotonic()
     assert told_in(one, SHORT, lingering.run) == 0.5
     assert 1.0 <= time.monotonic() - begun < 1.0 + SLACK_SECONDS
-    for taken in (one, Places(None, 1)):  # Also to whoever else is on this machine.
+    for taken in (one, Slots(None, 1)):  # Also to whoever else is on this machine.
         with pytest.raises(UnavailableError, match="waited for others"):
             taken.take()
     lingering.may_end.set()
@@ -65,7 +65,7 @@ def test_a_run_whose_end_fails_keeps_its_place_for_good(
         yield 0.5
         raise OSError
 
-    one = Places(None, 1)
+    one = Slots(None, 1)
     assert told_in(one, SHORT, failing) == 0.5
     with pytest.raises(UnavailableError):
         one.take()
@@ -78,7 +78,7 @@ def test_a_score_that_comes_too_late_is_none() -> None:
         yield 0.5
 
     begun = time.monotonic()
-    assert told_in(Places(None, 1), SHORT, late) is None
+    assert told_in(Slots(None, 1), SHORT, late) is None
     assert 1.0 <= time.monotonic() - begun < 1.0 + SLACK_SECONDS
 
 

@@ -14,8 +14,8 @@ import pytest
 from modicum.api.ports.escrow import Limits
 from modicum.core.errors import InvariantError, UnavailableError
 from modicum.sandbox import deadline, fixed_time, slots
-from modicum.sandbox.fixed_time import Run, told_at_the_end
-from modicum.sandbox.slots import Places, Stay, staying
+from modicum.sandbox.fixed_time import Run, at_fixed_time
+from modicum.sandbox.slots import HeldSlot, Slots, held_slot
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
 
@@ -28,7 +28,7 @@ def _own_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def is_taken() -> bool:
     """Return whether others of this machine find no place."""
-    others = Places(None, 1)
+    others = Slots(None, 1)
     with suppress(UnavailableError):
         others.free(others.take())
         return False
@@ -45,10 +45,10 @@ def telling(note: Callable[[], object] = lambda: None) -> Run:
 
 
 def test_nobody_comes_between_two_runs() -> None:
-    with staying(Places(None, 1)) as stay:
+    with held_slot(Slots(None, 1)) as stay:
         for _ in range(2):
             assert is_taken()
-            assert told_at_the_end(stay, SHORT, telling()) == 0.5
+            assert at_fixed_time(stay, SHORT, telling()) == 0.5
         assert is_taken()
     assert not is_taken()
 
@@ -67,14 +67,14 @@ def test_a_run_begins_when_nothing_is_left_of_the_last_one(
         spans.append(time.monotonic())
         yield 1.0
 
-    with staying(Places(None, 1)) as stay:
-        assert told_at_the_end(stay, SHORT, telling(lingers)) == 0.5
+    with held_slot(Slots(None, 1)) as stay:
+        assert at_fixed_time(stay, SHORT, telling(lingers)) == 0.5
         with pytest.raises(UnavailableError, match="waited for others"):
-            told_at_the_end(stay, SHORT, second)
+            at_fixed_time(stay, SHORT, second)
         assert spans == []
         monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
         with ThreadPoolExecutor(1) as threads:
-            score = threads.submit(told_at_the_end, stay, SHORT, second)
+            score = threads.submit(at_fixed_time, stay, SHORT, second)
             time.sleep(0.2)
             ended = time.monotonic()
             may_end.set()
@@ -86,8 +86,11 @@ def test_a_run_begins_when_nothing_is_left_of_the_last_one(
 
 
 def test_a_place_stays_taken_until_both_have_left_it() -> None:
-    for first, second in ((Stay.end, Stay.leave), (Stay.leave, Stay.end)):
-        stay = Stay(Places(None, 1))
+    for first, second in (
+        (HeldSlot.end, HeldSlot.leave),
+        (HeldSlot.leave, HeldSlot.end),
+    ):
+        stay = HeldSlot(Slots(None, 1))
         stay.begin()
         first(stay)
         assert is_taken()
@@ -96,10 +99,10 @@ def test_a_place_stays_taken_until_both_have_left_it() -> None:
 
 
 def test_nothing_begins_in_a_place_that_was_left() -> None:
-    with staying(Places(None, 1)) as stay:
+    with held_slot(Slots(None, 1)) as stay:
         pass
     with pytest.raises(InvariantError):
-        told_at_the_end(stay, SHORT, telling())
+        at_fixed_time(stay, SHORT, telling())
     assert not is_taken()
 
 
@@ -109,12 +112,12 @@ def test_a_run_that_cannot_begin_leaves_its_place(
     def no_thread(_: threading.Thread) -> None:
         raise RuntimeError
 
-    with staying(Places(None, 1)) as stay:
+    with held_slot(Slots(None, 1)) as stay:
         with monkeypatch.context() as patched:
             patched.setattr(threading.Thread, "start", no_thread)
             with pytest.raises(RuntimeError):
-                told_at_the_end(stay, SHORT, telling())
-        assert told_at_the_end(stay, SHORT, telling()) == 0.5
+                at_fixed_time(stay, SHORT, telling())
+        assert at_fixed_time(stay, SHORT, telling()) == 0.5
     assert not is_taken()
 
 
@@ -129,8 +132,8 @@ def test_whoever_stops_waiting_leaves_it_to_what_runs(
 
     with monkeypatch.context() as patched:
         patched.setattr(fixed_time, "sleep_until", pressed)
-        with pytest.raises(KeyboardInterrupt), staying(Places(None, 1)) as stay:
-            told_at_the_end(stay, SHORT, telling(may_end.wait))
+        with pytest.raises(KeyboardInterrupt), held_slot(Slots(None, 1)) as stay:
+            at_fixed_time(stay, SHORT, telling(may_end.wait))
     assert is_taken()
     may_end.set()
     monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
@@ -149,8 +152,8 @@ def test_who_is_stopped_while_a_run_begins_leaves_it_its_place(
 
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", pressed)
-        with pytest.raises(KeyboardInterrupt), staying(Places(None, 1)) as stay:
-            told_at_the_end(stay, SHORT, telling(may_end.wait))
+        with pytest.raises(KeyboardInterrupt), held_slot(Slots(None, 1)) as stay:
+            at_fixed_time(stay, SHORT, telling(may_end.wait))
     assert is_taken()
     may_end.set()
     monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
@@ -170,9 +173,9 @@ def test_a_run_whose_thread_comes_late_does_not_begin(
     start = threading.Thread.start
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", pressed)
-        with pytest.raises(KeyboardInterrupt), staying(Places(None, 1)) as stay:
-            told_at_the_end(stay, SHORT, telling(lambda: ran.append("ran")))
-    others = Places(None, 1)
+        with pytest.raises(KeyboardInterrupt), held_slot(Slots(None, 1)) as stay:
+            at_fixed_time(stay, SHORT, telling(lambda: ran.append("ran")))
+    others = Slots(None, 1)
     kept = others.take()
     start(late[0])
     late[0].join()

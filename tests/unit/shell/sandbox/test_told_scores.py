@@ -21,8 +21,8 @@ from modicum.escrow.programs import STEPS, Program, Range, Table
 from modicum.sandbox.factory import bubblewrap, gvisor, sandbox_for, wasm
 from modicum.sandbox.fixed_time import Run
 from modicum.sandbox.job import job_bytes
-from modicum.sandbox.scores import BITS_MAX, on_grid, told
-from modicum.sandbox.slots import Places
+from modicum.sandbox.scores import BITS_MAX, on_grid, score_of
+from modicum.sandbox.slots import Slots
 
 UNIT = Range(Fraction(0), Fraction(1))
 SHORT = Limits(seconds=1.0, memory_bytes=2**28, processes=4)
@@ -73,7 +73,7 @@ def test_whatever_a_program_writes_telling_it_does_not_fail(
 ) -> None:
     assume(one != other)
     span = Range(min(one, other), max(one, other))
-    found = told(content, span)
+    found = score_of(content, span)
     assert found is None or math.isfinite(found)
     score_to_bytes(found)
 
@@ -91,23 +91,23 @@ def test_ranges_beyond_what_can_be_told_are_none(digits: int) -> None:
 def test_a_score_that_is_no_float_is_none() -> None:
     span = Range(Fraction(0), Fraction(1))
     object.__setattr__(span, "high", Fraction(19 * 10**307))  # None can be made.
-    assert told(record(1.7976931348623157e308), span) is None
-    assert told(record(0.0), span) == 0.0
+    assert score_of(record(1.7976931348623157e308), span) is None
+    assert score_of(record(0.0), span) == 0.0
 
 
 @given(st.binary(max_size=12))
 def test_any_bytes_are_a_score_or_none(content: bytes) -> None:
-    found = told(content, UNIT)
+    found = score_of(content, UNIT)
     assert found is None or (len(content) == 8 and 0 <= found <= 1)
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
 def test_no_number_is_no_score(score: float) -> None:
-    assert told(record(score), UNIT) is None
-    assert told(record(0.5), UNIT) == 0.5
-    assert told(record(0.5) + b"S", UNIT) is None
-    assert told(record(0.5)[:-1], UNIT) is None
-    assert told(b"", UNIT) is None
+    assert score_of(record(score), UNIT) is None
+    assert score_of(record(0.5), UNIT) == 0.5
+    assert score_of(record(0.5) + b"S", UNIT) is None
+    assert score_of(record(0.5)[:-1], UNIT) is None
+    assert score_of(b"", UNIT) is None
 
 
 def test_ends_that_are_no_floats_are_not_left() -> None:
@@ -131,7 +131,7 @@ def telling(score: float, ends: list[float] | None = None) -> Run:
 
 def test_a_run_is_told_at_its_end_not_before() -> None:
     begun = time.monotonic()
-    assert told_in(Places(None, 1), SHORT, telling(0.5)) == 0.5
+    assert told_in(Slots(None, 1), SHORT, telling(0.5)) == 0.5
     assert 1.0 <= time.monotonic() - begun < 1.5
 
 
@@ -142,7 +142,7 @@ def test_an_error_is_told_at_its_end_too() -> None:
             raise ZeroDivisionError
         yield 0.5
 
-    begun, one = time.monotonic(), Places(None, 1)
+    begun, one = time.monotonic(), Slots(None, 1)
     with pytest.raises(ZeroDivisionError):
         told_in(one, SHORT, fails)
     assert 1.0 <= time.monotonic() - begun < 1.5
@@ -152,7 +152,7 @@ def test_an_error_is_told_at_its_end_too() -> None:
 def test_time_is_left_to_end_a_run() -> None:
     ends: list[float] = []
     begun = time.monotonic()
-    told_in(Places(None, 1), SHORT, telling(0.5, ends))
+    told_in(Slots(None, 1), SHORT, telling(0.5, ends))
     assert 0.6 < ends[0] - begun < 0.8
 
 
@@ -161,7 +161,7 @@ def test_time_is_left_to_end_a_run() -> None:
 )
 def test_times_that_are_too_short_are_refused(limits: Limits) -> None:
     with pytest.raises(InputError):
-        told_in(Places(None, 1), limits, telling(0.5))
+        told_in(Slots(None, 1), limits, telling(0.5))
     assert SECONDS_MIN == 1.0
 
 

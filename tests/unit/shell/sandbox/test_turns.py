@@ -21,8 +21,8 @@ from modicum.api.ports.escrow import Limits
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.escrow.programs import Program, Range
 from modicum.sandbox import deadline, slots
-from modicum.sandbox.deadline import Patience
-from modicum.sandbox.slots import Places
+from modicum.sandbox.deadline import Deadline
+from modicum.sandbox.slots import Slots
 from modicum.sandbox.tier import Tier
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "turns"
 
 
-def refused(one: Places) -> str:
+def refused(one: Slots) -> str:
     with pytest.raises(UnavailableError) as caught:
         one.take()
     (problem,) = caught.value.problems
@@ -52,9 +52,9 @@ def another_process(folder: Path, at_a_time: int) -> Iterator[None]:
     script = f"""
         import pathlib, sys
         from modicum.sandbox import slots as turns
-        from modicum.sandbox.slots import Places
+        from modicum.sandbox.slots import Slots
         turns.folder = lambda: pathlib.Path({str(folder)!r})
-        kept = Places(None, {at_a_time}).take()
+        kept = Slots(None, {at_a_time}).take()
         print("taken", flush=True)
         sys.stdin.read()
     """
@@ -73,14 +73,14 @@ def another_process(folder: Path, at_a_time: int) -> Iterator[None]:
 
 
 def test_another_process_is_waited_for(folder: Path) -> None:
-    one = Places(None, 1)
+    one = Slots(None, 1)
     with another_process(folder, 1):
         assert "waited for others" in refused(one)
     one.free(one.take())  # A process that ended, however it did, has nothing.
 
 
 def test_who_runs_alone_waits_for_several_and_they_for_it(folder: Path) -> None:
-    alone, several = Places(None, 1), Places(None, 3)
+    alone, several = Slots(None, 1), Slots(None, 3)
     with another_process(folder, 3):
         refused(alone)
     with another_process(folder, 1):
@@ -94,11 +94,11 @@ def test_who_runs_alone_waits_for_several_and_they_for_it(folder: Path) -> None:
 
 
 def test_nothing_runs_while_a_sandbox_is_tested(folder: Path) -> None:
-    several = Places(None, 3)
-    with Places(None, 3).alone():
+    several = Slots(None, 3)
+    with Slots(None, 3).alone():
         refused(several)
     kept = several.take()
-    with pytest.raises(UnavailableError), Places(None, 1).alone():
+    with pytest.raises(UnavailableError), Slots(None, 1).alone():
         raise AssertionError
     several.free(kept)
 
@@ -117,7 +117,7 @@ def test_runs_of_two_tiers_follow_each_other(
             time.sleep(0.2)
             spans.append((begun, end_at + SHORT.grace_seconds, time.monotonic()))
 
-        assert told_in(Places(None, 1), SHORT, noted) == 0.5
+        assert told_in(Slots(None, 1), SHORT, noted) == 0.5
 
     threads = [threading.Thread(target=run) for _ in range(3)]
     for each in threads:
@@ -151,7 +151,7 @@ def test_what_somebody_else_put_there_is_not_taken(
         if os.geteuid() != 0:
             pytest.skip("only root gives folders away")
         os.chown(folder, 12345, 12345)
-    assert "cannot be used" in refused(Places(None, 1))
+    assert "cannot be used" in refused(Slots(None, 1))
     assert not list(elsewhere.iterdir())
 
 
@@ -172,11 +172,11 @@ def test_turns_are_had_in_the_order_of_arrival(
 ) -> None:
     """Whoever comes again and again overtakes nobody: they stand in a queue."""
     monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
-    first, had = Places(None, 1), list[str]()
+    first, had = Slots(None, 1), list[str]()
     kept = first.take()
 
     def wait(name: str) -> None:
-        own = Places(None, 1)
+        own = Slots(None, 1)
         place = own.take()
         had.append(name)
         own.free(place)
@@ -217,19 +217,19 @@ def test_who_waits_no_longer_is_let_go_and_takes_nothing(
         if len(asked) == 3:
             raise NoLongerError
 
-    one, other = Places(None, 1), Places(None, 1)
+    one, other = Slots(None, 1), Slots(None, 1)
     for holder in (one, other):  # In this process, and by what all share.
         asked.clear()
         kept = holder.take()
         with pytest.raises(NoLongerError):
-            one.take(Patience(still))
+            one.take(Deadline(still))
         holder.free(kept)
     other.free(other.take())
     one.free(one.take())
 
 
 def test_a_child_that_was_forked_meanwhile_keeps_nothing(folder: Path) -> None:
-    one = Places(None, 1)
+    one = Slots(None, 1)
     kept = one.take()
     heard, told = os.pipe()
     child = os.fork()
@@ -239,7 +239,7 @@ def test_a_child_that_was_forked_meanwhile_keeps_nothing(folder: Path) -> None:
         os._exit(0)
     try:
         one.free(kept)
-        another = Places(None, 1)
+        another = Slots(None, 1)
         another.free(another.take())
     finally:
         os.close(told)
@@ -252,11 +252,11 @@ def test_a_file_that_was_tidied_away_is_no_turn(
 ) -> None:
     """Who waits for it would have it beside who makes a new one."""
     monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
-    one, had = Places(None, 1), list[tuple[str, float]]()
+    one, had = Slots(None, 1), list[tuple[str, float]]()
     kept = one.take()
 
     def wait() -> None:
-        own = Places(None, 1)
+        own = Slots(None, 1)
         place = own.take()
         had.append(("waited", time.monotonic()))
         own.free(place)
@@ -267,7 +267,7 @@ def test_a_file_that_was_tidied_away_is_no_turn(
         time.sleep(0.01)
     for file in folder.iterdir():
         file.unlink()
-    newer = Places(None, 1)
+    newer = Slots(None, 1)
     newly = newer.take()
     one.free(kept)
     time.sleep(0.2)
@@ -278,7 +278,7 @@ def test_a_file_that_was_tidied_away_is_no_turn(
 
 
 def test_a_file_in_use_looks_used(folder: Path) -> None:
-    one = Places(None, 1)
+    one = Slots(None, 1)
     one.free(one.take())
     os.utime(folder / "all", (0, 0))
     one.free(one.take())
@@ -320,7 +320,7 @@ def scoring(score: float) -> Program:
 
 
 def test_a_turn_is_for_several_programs_and_others_wait(folder: Path) -> None:
-    one, others = Paper(), Places(None, 1)
+    one, others = Paper(), Slots(None, 1)
     with one.turn() as turn:
         assert turn.score(scoring(0.25), {}, None, SHORT) == 0.25
         refused(others)
@@ -344,7 +344,7 @@ def test_many_who_wait_for_the_first_test_wait_no_longer_than_one(
             one.check()
         waited.append(time.monotonic() - begun)
 
-    with Places(None, 1).alone():
+    with Slots(None, 1).alone():
         threads = [threading.Thread(target=ask) for _ in range(4)]
         for each in threads:
             each.start()
@@ -371,7 +371,7 @@ def test_who_waits_for_the_first_test_no_longer_is_let_go(
         with pytest.raises(NoLongerError), one.turn(still):
             raise AssertionError
 
-    with Places(None, 1).alone():
+    with Slots(None, 1).alone():
         turn()
     with one._lock:  # Another thread is at its test.
         turn()
@@ -384,7 +384,7 @@ def test_no_handle_is_left_where_no_thread_can_be_begun(
     def no_thread(_: threading.Thread) -> None:
         raise RuntimeError
 
-    one, other = Places(None, 1), Places(None, 1)
+    one, other = Slots(None, 1), Slots(None, 1)
     kept = one.take()
     before = len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patched:

@@ -16,8 +16,8 @@ from modicum.api.local.alternatives.denied_boxes import (
     denying_spaces,
     edges,
     halved,
+    is_denied_throughout,
     remainder,
-    tells_all,
 )
 from modicum.api.local.alternatives.part_text import (
     box_words,
@@ -122,7 +122,7 @@ class PeopleAxes:
         spaces = [space for _, space in denying_spaces(self._trials)]
         alike = len(set(self._own.values())) == 1
         told = alike or all(self._divide(space) for space in spaces)
-        return Parted(free, rest, told and tells_all(self._trials))
+        return Parted(free, rest, told and is_denied_throughout(self._trials))
 
     def _divide(self, space: Space) -> bool:
         """Return whether a space has all of the axes."""
@@ -312,7 +312,7 @@ class DaysAxis:
             len(set(self._own.values())) == 1
             and all(one.period for one in spaces)
             and not any(self._static.values())
-            and tells_all(self._trials)
+            and is_denied_throughout(self._trials)
             and self._costs_alike(spaces)
         )
         return Parted([(one,) for one in free], self._nearest_first(rest), told)

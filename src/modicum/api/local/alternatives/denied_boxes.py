@@ -13,7 +13,7 @@ from modicum.accounting import Filter, Total
 from modicum.api.local.alternatives.trials import Trials
 from modicum.api.local.explanation.charges import spent_before
 from modicum.ledger.cells.axes import Box, Space
-from modicum.ledger.cells.family import Family, Inquiry
+from modicum.ledger.cells.family import Family, ReleaseCosts
 from modicum.ledger.cells.partition import Integers, ends_of
 from modicum.policy.rules import Stage
 from modicum.release import Span
@@ -34,7 +34,7 @@ class Parted(NamedTuple):
     is_lost: bool
 
 
-def tells_all(trials: Trials) -> bool:
+def is_denied_throughout(trials: Trials) -> bool:
     """Return whether a point that is denied now is denied in any smaller part.
 
     It is not where points are pairs, of which one side may be left out; where a
@@ -112,7 +112,7 @@ def _over(
     return found
 
 
-def _boxes(family: Family, inquiry: Inquiry, places: Integers) -> Integers:
+def _boxes(family: Family, inquiry: ReleaseCosts, places: Integers) -> Integers:
     """Return all boxes of some pieces of an overlay."""
     overlay, then = inquiry.overlay, family.segments.then()
     segments = overlay.segments[places]

@@ -29,7 +29,7 @@ from modicum.release.parts import LAST_DAY
 from modicum.release.period_text import days_of
 
 if TYPE_CHECKING:
-    from modicum.api.local.alternatives.trials import Look
+    from modicum.api.local.alternatives.trials import HeadView
     from modicum.api.local.explanation.charges import Cell
 
 #: The changes of numbers and parts that are tried, in order, each with its title.
@@ -199,7 +199,7 @@ _CLOSEST = ("noise", "epsilon", "rho", "mu", "where", "periods")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DeniedRelease:
     """A release, and the ledger that it was asked of.
 
     Attributes:
@@ -210,7 +210,7 @@ class Asked:
 
     release: Description
     id: str
-    look: Callable[[], AbstractContextManager[Look]]
+    look: Callable[[], AbstractContextManager[HeadView]]
 
     def largest_fit(self, vary: str, mechanism: str | None) -> Fit:
         """Return the closest variant that every rule lets pass, at the present head.
@@ -251,7 +251,7 @@ class Asked:
                 return None
             return Explanation(tuple(_full_cells(trials)), _closest(trials), look.seq)
 
-    def _stands(self, look: Look) -> str:
+    def _stands(self, look: HeadView) -> str:
         known = look.standing(self.id)
         return known.status.value if known and known.status.counts else ""
 

@@ -13,7 +13,7 @@ from modicum.api.local.explanation.remedies import ENDED_EARLY, Fit
 from modicum.core.errors import InputError
 from modicum.core.record import dataclass
 from modicum.ledger import Balances, RecordedRelease, Standing, Verdict, decide
-from modicum.ledger.decision.balances import Brought
+from modicum.ledger.decision.balances import ReservedRelease
 
 #: So many mechanisms are priced and decided in one search, over all variants. A release
 #: of twenty has five hundred variants; time is no measure, as it would not be the same
@@ -22,7 +22,7 @@ WORK_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class HeadView:
     """A ledger at one head, lent for a while; nothing in it may be changed.
 
     Attributes:
@@ -38,7 +38,7 @@ class Look:
     day: int
     seq: int
     head: str
-    brought: Iterable[Brought]
+    brought: Iterable[ReservedRelease]
     standing: Callable[[str], Standing | None]
 
 
@@ -57,7 +57,7 @@ class Trials:
             work already. What was not looked at may pass.
     """
 
-    def __init__(self, look: Look, release: Description) -> None:
+    def __init__(self, look: HeadView, release: Description) -> None:
         self.look = look
         self.base = written(release)
         self._name_sigma()

@@ -14,20 +14,31 @@ from dataclasses import dataclass, replace
 
 from modicum.api.local.balances import Entry
 from modicum.api.local.escrow.approvals import (
-    SaidToContract,
-    SaidToData,
-    say_to_contract,
-    say_to_data,
+    RecordedContractVote,
+    RecordedVersionVote,
+    vote_on_contract,
+    vote_on_version,
 )
-from modicum.api.local.escrow.datasets import Declared, Given, Owned, register, shred
+from modicum.api.local.escrow.datasets import (
+    Declared,
+    GivenVersion,
+    Ownership,
+    register,
+    shred,
+)
 from modicum.api.local.escrow.declared_tables import own_rows
-from modicum.api.local.escrow.disclosure import LetGo, let_go, look_for, told
+from modicum.api.local.escrow.disclosure import (
+    DisclosedResult,
+    disclose,
+    disclosed_value,
+    find_result,
+)
 from modicum.api.local.escrow.execution import Ran
 from modicum.api.local.escrow.programs import program_of
-from modicum.api.local.escrow.proposal_actions import AskingOffice
+from modicum.api.local.escrow.proposal_actions import EscrowProposals
 from modicum.api.local.escrow.review import named
 from modicum.api.local.escrow.run import run_blocks, run_query, run_task
-from modicum.api.local.governance.approvals import Word
+from modicum.api.local.governance.approvals import Ballot
 from modicum.api.ports.escrow import Sealed
 from modicum.core.errors import (
     Code,
@@ -43,7 +54,7 @@ from modicum.ledger.state.flow import Flow
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownContract:
     """A contract as people look at it before they say something to it.
 
     Attributes:
@@ -57,13 +68,17 @@ class Shown:
     program: Program | None = None
 
 
-class EscrowOffice(AskingOffice):
+class EscrowActions(EscrowProposals):
     """What somebody does in the escrow."""
 
     # --- data ---
 
     def register(
-        self, name: str, content: bytes, declared: Declared, owned: Owned | None = None
+        self,
+        name: str,
+        content: bytes,
+        declared: Declared,
+        owned: Ownership | None = None,
     ) -> Version:
         """Put a version of a data set into the vault, and register it.
 
@@ -80,7 +95,7 @@ class EscrowOffice(AskingOffice):
             UnavailableError: If it cannot be stored.
             UsageError: If there is no ledger with a policy, no vault, or no engine.
         """
-        given = Given(name, content, declared, owned)
+        given = GivenVersion(name, content, declared, owned)
         return register(self._ledger, self._tools, given, self._actor)
 
     def shred(self, version: Version, *, reason: str) -> None:
@@ -119,7 +134,7 @@ class EscrowOffice(AskingOffice):
         """
         return tuple(replace(one) for one in self._look().flows.values())
 
-    def show(self, name: str) -> Shown:
+    def show(self, name: str) -> ShownContract:
         """Return a contract as people look at it. Writes nothing.
 
         Args:
@@ -138,7 +153,7 @@ class EscrowOffice(AskingOffice):
         terms, program = flow.contract.terms, None
         if isinstance(terms, TaskTerms) and self._given is not None:
             program = program_of(self._given.equipment.vault, terms.program)
-        return Shown(replace(flow), consents, program)
+        return ShownContract(replace(flow), consents, program)
 
     def own_rows(
         self, versions: Iterable[Version]
@@ -169,7 +184,7 @@ class EscrowOffice(AskingOffice):
         head: str | None = None,
         content: str | None = None,
         key: Signer | None = None,
-    ) -> SaidToContract:
+    ) -> RecordedContractVote:
         """Agree to a contract, as an owner of its data.
 
         Args:
@@ -188,7 +203,7 @@ class EscrowOffice(AskingOffice):
             StaleError: If something came in since `head`, or it has other contents.
             UsageError: If there is no ledger with a policy.
         """
-        return self._say(name, Word(True, reason, head, key, content))  # noqa: FBT003
+        return self._say(name, Ballot(True, reason, head, key, content))  # noqa: FBT003
 
     def reject(
         self,
@@ -197,7 +212,7 @@ class EscrowOffice(AskingOffice):
         reason: str,
         content: str | None = None,
         key: Signer | None = None,
-    ) -> SaidToContract:
+    ) -> RecordedContractVote:
         """Refuse a contract, or take an agreement back. It blocks until taken back.
 
         Args:
@@ -212,7 +227,7 @@ class EscrowOffice(AskingOffice):
             StaleError: If it has other contents.
             UsageError: As for `approve`.
         """
-        return self._say(name, Word(False, reason, None, key, content))  # noqa: FBT003
+        return self._say(name, Ballot(False, reason, None, key, content))  # noqa: FBT003
 
     def approve_data(
         self,
@@ -222,7 +237,7 @@ class EscrowOffice(AskingOffice):
         head: str | None = None,
         content: str | None = None,
         key: Signer | None = None,
-    ) -> SaidToData:
+    ) -> RecordedVersionVote:
         """Agree to a version that replaces the rows of a data set, as an owner.
 
         Args:
@@ -240,8 +255,8 @@ class EscrowOffice(AskingOffice):
             StaleError: As for `approve`.
             UsageError: As for `approve`.
         """
-        word = Word(True, reason, head, key, content)  # noqa: FBT003
-        return self._ledger.turn(lambda entry: say_to_data(entry, version, word))
+        word = Ballot(True, reason, head, key, content)  # noqa: FBT003
+        return self._ledger.turn(lambda entry: vote_on_version(entry, version, word))
 
     def reject_data(
         self,
@@ -250,7 +265,7 @@ class EscrowOffice(AskingOffice):
         reason: str,
         content: str | None = None,
         key: Signer | None = None,
-    ) -> SaidToData:
+    ) -> RecordedVersionVote:
         """Refuse a version that waits. It blocks until taken back.
 
         Args:
@@ -265,8 +280,8 @@ class EscrowOffice(AskingOffice):
             StaleError: If it has other contents.
             UsageError: As for `approve`.
         """
-        word = Word(False, reason, None, key, content)  # noqa: FBT003
-        return self._ledger.turn(lambda entry: say_to_data(entry, version, word))
+        word = Ballot(False, reason, None, key, content)  # noqa: FBT003
+        return self._ledger.turn(lambda entry: vote_on_version(entry, version, word))
 
     # --- flowing ---
 
@@ -300,7 +315,7 @@ class EscrowOffice(AskingOffice):
             )
         )
 
-    def receive(self, name: str) -> LetGo:
+    def receive(self, name: str) -> DisclosedResult:
         """Return what a contract lets go, to one of its recipients: the actor.
 
         Args:
@@ -317,19 +332,19 @@ class EscrowOffice(AskingOffice):
 
         def look(entry: Entry) -> tuple[Flow, Flow, Sealed]:
             flow = named(entry.book.state.escrow, name)
-            parent, sealed = look_for(entry, flow)
+            parent, sealed = find_result(entry, flow)
             return replace(flow), replace(parent), sealed
 
         flow, parent, sealed = self._ledger.turn(look)
-        found = told(vault, flow, parent, sealed)
-        self._ledger.turn(lambda entry: let_go(entry, flow, parent))
+        found = disclosed_value(vault, flow, parent, sealed)
+        self._ledger.turn(lambda entry: disclose(entry, flow, parent))
         return found
 
     # --- inside ---
 
-    def _say(self, name: str, word: Word) -> SaidToContract:
+    def _say(self, name: str, word: Ballot) -> RecordedContractVote:
         return self._ledger.turn(
-            lambda entry: say_to_contract(
+            lambda entry: vote_on_contract(
                 entry, named(entry.book.state.escrow, name), word
             )
         )

@@ -8,7 +8,7 @@ from typing import Literal
 
 from modicum.api.local.balances import Entry
 from modicum.api.local.governance.approval_cases import active_policy, reason_text
-from modicum.api.local.governance.approvals import Word, looked_at, refuse_content
+from modicum.api.local.governance.approvals import Ballot, looked_at, refuse_content
 from modicum.core.errors import ApprovalError, Code, Problem
 from modicum.ledger.log.approval_statement import is_genuine, signed
 from modicum.ledger.log.contracts import Version
@@ -19,7 +19,7 @@ from modicum.ledger.state.flow import Flow
 
 
 @dataclass(frozen=True, slots=True)
-class SaidToContract:
+class RecordedContractVote:
     """What an owner said to a contract, and where it stands after that.
 
     Attributes:
@@ -42,7 +42,7 @@ class SaidToContract:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidToData:
+class RecordedVersionVote:
     """What an owner said to a version of their data, and where it stands after that.
 
     Attributes:
@@ -66,7 +66,9 @@ class SaidToData:
     key: str = ""
 
 
-def say_to_data(entry: Entry, version: Version, word: Word) -> SaidToData:
+def vote_on_version(
+    entry: Entry, version: Version, word: Ballot
+) -> RecordedVersionVote:
     """Record what an owner says to a version, unless it is what they said last.
 
     Args:
@@ -89,12 +91,12 @@ def say_to_data(entry: Entry, version: Version, word: Word) -> SaidToData:
     )
     said = entry.book.state.approvals.get(("data", content), ())
     consent = data[version.id].consent(version, said)
-    return SaidToData(
+    return RecordedVersionVote(
         version, content, entry.actor, word.approves, consent, seq, repeated, key
     )
 
 
-def say_to_contract(entry: Entry, flow: Flow, word: Word) -> SaidToContract:
+def vote_on_contract(entry: Entry, flow: Flow, word: Ballot) -> RecordedContractVote:
     """Record what an owner says to a contract, unless it is what they said last.
 
     Args:
@@ -119,7 +121,7 @@ def say_to_contract(entry: Entry, flow: Flow, word: Word) -> SaidToContract:
     )
     said = state.approvals.get(("contract", contract.digest), ())
     consents = state.escrow.consents(flow, said)
-    return SaidToContract(
+    return RecordedContractVote(
         flow, entry.actor, word.approves, consents, seq, repeated, key
     )
 
@@ -129,7 +131,7 @@ def _say(
     about: tuple[Literal["contract", "data"], str, str],
     called: str,
     data_sets: Iterable[str],
-    word: Word,
+    word: Ballot,
 ) -> tuple[int, bool, str]:
     """Record a word; return its entry, whether it stood there, and the key."""
     refuse_content(called, about[2], word.content)
@@ -149,7 +151,7 @@ def _say(
 
 
 def _signed(
-    body: ApprovalGiven, entry: Entry, data_sets: Iterable[str], word: Word
+    body: ApprovalGiven, entry: Entry, data_sets: Iterable[str], word: Ballot
 ) -> ApprovalGiven:
     data = entry.book.state.escrow.data
     pinned = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal
 
-from modicum.api.local.balances import Book, Entry
+from modicum.api.local.balances import Entry, LedgerBalances
 from modicum.api.local.escrow import programs
 from modicum.api.local.escrow.declared_tables import declared_table
 from modicum.api.local.escrow.execution import Tools
@@ -36,7 +36,7 @@ _NUMBERS_TRIED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class Ownership:
     """Whose data is, and how much of it may be asked.
 
     Attributes:
@@ -67,7 +67,7 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenVersion:
     """A version of a data set that somebody gives.
 
     Attributes:
@@ -80,10 +80,10 @@ class Given:
     name: str
     content: bytes = field(repr=False)
     declared: Declared
-    owned: Owned | None = None
+    owned: Ownership | None = None
 
 
-def register(ledger: Ledger, tools: Tools, given: Given, actor: str) -> Version:
+def register(ledger: Ledger, tools: Tools, given: GivenVersion, actor: str) -> Version:
     """Put a version of a data set into the vault, and register it in one turn.
 
     Args:
@@ -227,11 +227,11 @@ def shred(ledger: Ledger, vault: Vault, version: Version, reason: str) -> None:
 class _Owns:
     """Whose a new version is, and its number if nothing else took it."""
 
-    owned: Owned
+    owned: Ownership
     next: int
 
 
-def _owned(book: Book, given: Given, actor: str) -> _Owns:
+def _owned(book: LedgerBalances, given: GivenVersion, actor: str) -> _Owns:
     name, owned = given.name, given.owned
     known = book.state.escrow.data.get(name)
     if known is not None:
@@ -245,7 +245,7 @@ def _owned(book: Book, given: Given, actor: str) -> _Owns:
                 )
             )
         limits = known.contracts_max, known.bits_max
-        before = Owned(own.owners, own.quorum, *limits)
+        before = Ownership(own.owners, own.quorum, *limits)
         return _Owns(owned or before, known.last + 1)
     if owned is None:
         raise InputError(
@@ -273,7 +273,9 @@ def _derived(escrow: Escrow, version: Version) -> list[str]:
     return found
 
 
-def _registered(given: Given, owned: Owned, number: int, sealed: str) -> DataRegistered:
+def _registered(
+    given: GivenVersion, owned: Ownership, number: int, sealed: str
+) -> DataRegistered:
     return DataRegistered(
         id=given.name,
         version=number,

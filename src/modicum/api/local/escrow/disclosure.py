@@ -33,7 +33,7 @@ from modicum.release import EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
+class DisclosedResult:
     """What went out under a contract.
 
     Attributes:
@@ -68,7 +68,7 @@ class LetGo:
         )
 
 
-def look_for(entry: Entry, flow: Flow) -> tuple[Flow, Sealed]:
+def find_result(entry: Entry, flow: Flow) -> tuple[Flow, Sealed]:
     """Return what a contract follows from, and where what it lets go lies.
 
     Args:
@@ -93,7 +93,7 @@ def look_for(entry: Entry, flow: Flow) -> tuple[Flow, Sealed]:
     return parent, where_is(parent, name)
 
 
-def let_go(entry: Entry, flow: Flow, parent: Flow) -> None:
+def disclose(entry: Entry, flow: Flow, parent: Flow) -> None:
     """Note that something goes out to whoever acts; from here on it is out.
 
     Args:
@@ -116,7 +116,9 @@ def let_go(entry: Entry, flow: Flow, parent: Flow) -> None:
             entry.add(ReleasePosted(name))
 
 
-def told(vault: Vault, flow: Flow, parent: Flow, sealed: Sealed) -> LetGo:
+def disclosed_value(
+    vault: Vault, flow: Flow, parent: Flow, sealed: Sealed
+) -> DisclosedResult:
     """Return what goes out under a contract, as it goes out. It is not out yet.
 
     Args:
@@ -133,14 +135,18 @@ def told(vault: Vault, flow: Flow, parent: Flow, sealed: Sealed) -> LetGo:
     terms = contract.terms
     if isinstance(terms, OutputTerms):
         found = answers_from_bytes(data).answers
-        return LetGo(contract.id, flow.contract.flow, private=True, answers=found)
+        return DisclosedResult(
+            contract.id, flow.contract.flow, private=True, answers=found
+        )
     score, scores = score_from_bytes(data), scores_of(parent)
     private = not isinstance(terms, RawSignalTerms)
     if score is None or not isinstance(terms, RawSignalTerms) or not terms.bins:
         text = None if score is None else score_text(score, scores)
-        return LetGo(contract.id, contract.flow, private, score=text)
+        return DisclosedResult(contract.id, contract.flow, private, score=text)
     found_bin = bin_of(score, scores, terms.bins)
-    return LetGo(contract.id, contract.flow, private=False, bin=found_bin.to_dict())
+    return DisclosedResult(
+        contract.id, contract.flow, private=False, bin=found_bin.to_dict()
+    )
 
 
 def _disclosure(entry: Entry, flow: Flow) -> DisclosureRecorded:

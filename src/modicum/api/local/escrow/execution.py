@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from modicum.api.local.balances import Entry
 from modicum.api.local.decision import Decision
 from modicum.api.local.escrow import programs
-from modicum.api.local.escrow.retry import Ledger, patiently, surely
+from modicum.api.local.escrow.retry import Ledger, retry, retry_reads
 from modicum.api.local.submit import step
 from modicum.api.ports.engine import Engines
 from modicum.api.ports.escrow import Apart, Equipment, Sealed, Still, Work, go_on
@@ -121,7 +121,7 @@ def reserve(
     reserved: list[str] = []
     for release, described in releases:
         try:
-            decision = patiently(tools.equipment, partial(ledger.submit, described))
+            decision = retry_reads(tools.equipment, partial(ledger.submit, described))
             if decision.allowed and decision.status != ReleaseStatus.RESERVED.value:
                 raise _used(release, decision.status)
         except UnavailableError:
@@ -264,7 +264,7 @@ def carried_out(
             ledger.turn(partial(_told, FlowWithheld(digest, run, {})))
         raise
     told = FlowWithheld(digest, run, results)
-    surely(ledger, tools.equipment, partial(_told, told))
+    retry(ledger, tools.equipment, partial(_told, told))
     if not results:
         raise _ended(contract)
     return Ran()

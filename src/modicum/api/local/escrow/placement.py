@@ -113,7 +113,7 @@ def refuse_long(terms: TaskTerms, most: int) -> None:
         )
 
 
-def to_run(tools: Tools, terms: TaskTerms) -> tuple[Program, Limits]:
+def runnable(tools: Tools, terms: TaskTerms) -> tuple[Program, Limits]:
     """Return the program of a contract and what it may use up, if it can run at all.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Protocol
 
-from modicum.api.local.balances import Book, Entry
+from modicum.api.local.balances import Entry, LedgerBalances
 from modicum.api.local.escrow.block_scores import (
     refuse_unfit,
     score_of_blocks,
@@ -56,7 +56,7 @@ class Moment(Protocol):
     """A ledger at a moment at which somebody asks: a turn, or what was just read."""
 
     @property
-    def book(self) -> Book:
+    def book(self) -> LedgerBalances:
         """The book."""
         ...
 
@@ -67,7 +67,7 @@ class Moment(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class Purpose:
     """What everybody says who asks for a flow of data.
 
     Attributes:
@@ -89,7 +89,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProposedTerms:
     """What is asked for, and when it ends.
 
     Attributes:
@@ -97,7 +97,7 @@ class Asked:
         expires_at: When the contract ends.
     """
 
-    heading: Heading
+    heading: Purpose
     expires_at: str
 
 
@@ -117,7 +117,7 @@ class Queries:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ProgramChoice:
     """A program that somebody wants to run.
 
     Attributes:
@@ -151,7 +151,7 @@ def propose(entry: Entry, contract: Contract, reason: str) -> Flow:
 
 
 def refuse_in_vain(
-    book: Book, contract: Contract, reason: str, by: str, at: str
+    book: LedgerBalances, contract: Contract, reason: str, by: str, at: str
 ) -> None:
     """Refuse what could not be proposed, before anything is kept for it.
 
@@ -171,7 +171,9 @@ def refuse_in_vain(
     state.escrow.refuse_proposal(contract, by, at, state.disclosures)
 
 
-def contract_of_query(moment: Moment, asked: Asked, wanted: Queries) -> Contract:
+def contract_of_query(
+    moment: Moment, asked: ProposedTerms, wanted: Queries
+) -> Contract:
     """Return a contract by which queries run on the newest versions of their data.
 
     Args:
@@ -209,7 +211,7 @@ def contract_of_query(moment: Moment, asked: Asked, wanted: Queries) -> Contract
 
 
 def contract_of_task(
-    moment: Moment, asked: Asked, query: Flow, wanted: Wanted
+    moment: Moment, asked: ProposedTerms, query: Flow, wanted: ProgramChoice
 ) -> Contract:
     """Return a contract by which a program runs on withheld answers.
 
@@ -257,7 +259,9 @@ def contract_of_task(
     return _drawn_up(moment, asked, terms, _following(query))
 
 
-def _charged(moment: Moment, asked: Asked, query: Flow, wanted: Wanted) -> Charge:
+def _charged(
+    moment: Moment, asked: ProposedTerms, query: Flow, wanted: ProgramChoice
+) -> Charge:
     """Return what a score of blocks costs; its release is called as its contract is."""
     assert wanted.blocks is not None  # The caller looked.
     refuse_unfit(wanted.program)
@@ -276,7 +280,7 @@ def _charged(moment: Moment, asked: Asked, query: Flow, wanted: Wanted) -> Charg
     return score_of_blocks(scored, wanted.blocks, compiled)[1]
 
 
-def contract_of_output(moment: Moment, asked: Asked, query: Flow) -> Contract:
+def contract_of_output(moment: Moment, asked: ProposedTerms, query: Flow) -> Contract:
     """Return a contract by which private answers go out.
 
     Args:
@@ -292,7 +296,7 @@ def contract_of_output(moment: Moment, asked: Asked, query: Flow) -> Contract:
     return _drawn_up(moment, asked, terms, _following(query))
 
 
-def contract_of_signal(moment: Moment, asked: Asked, task: Flow) -> Contract:
+def contract_of_signal(moment: Moment, asked: ProposedTerms, task: Flow) -> Contract:
     """Return a contract by which a score on private answers goes out.
 
     Args:
@@ -309,7 +313,7 @@ def contract_of_signal(moment: Moment, asked: Asked, task: Flow) -> Contract:
 
 
 def contract_of_raw_signal(
-    moment: Moment, asked: Asked, task: Flow, width: Fraction | None
+    moment: Moment, asked: ProposedTerms, task: Flow, width: Fraction | None
 ) -> Contract:
     """Return a contract by which a score on exact answers goes out.
 
@@ -356,7 +360,7 @@ def _following(flow: Flow) -> _Follows:
 
 
 def _drawn_up(
-    moment: Moment, asked: Asked, terms: Terms, follows: _Follows
+    moment: Moment, asked: ProposedTerms, terms: Terms, follows: _Follows
 ) -> Contract:
     heading, analyst = asked.heading, follows.analyst or moment.actor
     out = isinstance(terms, OutputTerms | SignalTerms | RawSignalTerms)

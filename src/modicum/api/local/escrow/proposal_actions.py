@@ -6,17 +6,17 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from modicum.api.local.balances import Book, Entry
+from modicum.api.local.balances import Entry, LedgerBalances
 from modicum.api.local.escrow.declared_tables import newest_of
 from modicum.api.local.escrow.execution import Tools
 from modicum.api.local.escrow.placement import refuse_long
 from modicum.api.local.escrow.programs import keep_code
 from modicum.api.local.escrow.proposal import (
-    Asked,
-    Heading,
     Moment,
+    ProgramChoice,
+    ProposedTerms,
+    Purpose,
     Queries,
-    Wanted,
     contract_of_output,
     contract_of_query,
     contract_of_raw_signal,
@@ -46,7 +46,7 @@ from modicum.ledger.state.escrow import Escrow as EscrowState
 from modicum.ledger.state.flow import Flow
 
 
-class AskingOffice:
+class EscrowProposals:
     """What somebody asks of the escrow.
 
     Args:
@@ -73,7 +73,7 @@ class AskingOffice:
     # --- asking ---
 
     def ask_query(
-        self, heading: Heading, queries: Sequence[str], *, exact: bool = False
+        self, heading: Purpose, queries: Sequence[str], *, exact: bool = False
     ) -> Flow:
         """Ask that queries are run on registered data, and their answers withheld.
 
@@ -97,7 +97,7 @@ class AskingOffice:
 
     def ask_task(
         self,
-        heading: Heading,
+        heading: Purpose,
         query: str,
         program: Program,
         *,
@@ -128,10 +128,10 @@ class AskingOffice:
         """
         _must_be_what_it_says(program)
         usual = "wasm" if program.language == "wasm" else "bubblewrap"
-        wanted = Wanted(program, tier or usual, limits or Limits(), blocks)
+        wanted = ProgramChoice(program, tier or usual, limits or Limits(), blocks)
         tools = self._tools
 
-        def draw_up(moment: Moment, asked: Asked) -> Contract:
+        def draw_up(moment: Moment, asked: ProposedTerms) -> Contract:
             return contract_of_task(moment, asked, _flow(moment, query), wanted)
 
         book, _, now = self._ledger.look()
@@ -142,7 +142,7 @@ class AskingOffice:
         keep_code(tools.equipment.vault, program)  # Before anybody can agree to it.
         return self._ask(heading, draw_up)
 
-    def ask_output(self, heading: Heading, query: str) -> Flow:
+    def ask_output(self, heading: Purpose, query: str) -> Flow:
         """Ask that private answers go out.
 
         Args:
@@ -161,7 +161,7 @@ class AskingOffice:
             ),
         )
 
-    def ask_signal(self, heading: Heading, task: str) -> Flow:
+    def ask_signal(self, heading: Purpose, task: str) -> Flow:
         """Ask that the score on private answers goes out.
 
         Args:
@@ -181,7 +181,7 @@ class AskingOffice:
         )
 
     def ask_raw_signal(
-        self, heading: Heading, task: str, *, width: Fraction | None
+        self, heading: Purpose, task: str, *, width: Fraction | None
     ) -> Flow:
         """Ask that the score on exact answers goes out, which no epsilon describes.
 
@@ -245,7 +245,7 @@ class AskingOffice:
         return book.state.escrow
 
     def _ask(
-        self, heading: Heading, draw_up: Callable[[Moment, Asked], Contract]
+        self, heading: Purpose, draw_up: Callable[[Moment, ProposedTerms], Contract]
     ) -> Flow:
         asked = self._asked(heading)
 
@@ -255,7 +255,7 @@ class AskingOffice:
 
         return self._ledger.turn(work)
 
-    def _asked(self, heading: Heading) -> Asked:
+    def _asked(self, heading: Purpose) -> ProposedTerms:
         if heading.lasts_seconds < 1:
             raise InputError(
                 Problem(
@@ -264,7 +264,7 @@ class AskingOffice:
                     help="let it hold for 1 second at least",
                 )
             )
-        return Asked(
+        return ProposedTerms(
             heading, self._clock.after(self._clock.now(), heading.lasts_seconds)
         )
 
@@ -273,7 +273,7 @@ class AskingOffice:
 class _Now:
     """A ledger as it was just read, for who asks."""
 
-    book: Book
+    book: LedgerBalances
     actor: str
 
 

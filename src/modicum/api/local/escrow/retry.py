@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
-from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.queries.actions import Ledger as QueryLedger
 from modicum.api.local.queries.actions import Planning
 from modicum.api.ports.escrow import Equipment, Still, go_on
@@ -15,15 +15,15 @@ from modicum.core.errors import UnavailableError
 T = TypeVar("T")
 
 
-class Onlooker(Planning, Protocol):
+class EscrowReader(Planning, Protocol):
     """What those need who only look at the escrow."""
 
-    def look(self) -> tuple[Book, Reader, str]:
+    def look(self) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of a ledger that exists, its reader, and the time."""
         ...
 
 
-class Ledger(Onlooker, QueryLedger, Protocol):
+class Ledger(EscrowReader, QueryLedger, Protocol):
     """What the escrow needs of a workspace."""
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
@@ -40,7 +40,7 @@ class Ledger(Onlooker, QueryLedger, Protocol):
 _PAUSES: Final = (1.0, 4.0, 10.0, 15.0)
 
 
-def surely(
+def retry(
     ledger: Ledger,
     equipment: Equipment,
     work: Callable[[Entry], T],
@@ -77,10 +77,10 @@ def surely(
             still()
         return ledger.turn(once)
 
-    return patiently(equipment, ask)
+    return retry_reads(equipment, ask)
 
 
-def patiently(equipment: Equipment, ask: Callable[[], T]) -> T:
+def retry_reads(equipment: Equipment, ask: Callable[[], T]) -> T:
     """Return what a ledger answers that may be away for a while.
 
     Args:

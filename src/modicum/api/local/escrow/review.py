@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from modicum.api.local.balances import Book, Reader
+from modicum.api.local.balances import LedgerBalances, Reader
 from modicum.api.local.decision import Decision
 from modicum.api.local.escrow.block_scores import read_again
 from modicum.api.local.escrow.declared_tables import charge_of, read_query, tables_of
-from modicum.api.local.escrow.retry import Onlooker
+from modicum.api.local.escrow.retry import EscrowReader
 from modicum.api.local.queries.actions import plan_of
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, ConflictError, InputError, Problem, StaleError
@@ -25,7 +25,7 @@ from modicum.query.query_file import QueryFile
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class QueryPrice:
     """A query of a contract, or a score of blocks, and what it costs.
 
     Attributes:
@@ -46,7 +46,7 @@ class Priced:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ContractReview:
     """A contract as people look at it.
 
     Attributes:
@@ -63,7 +63,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class OwnerVote:
     """What an owner said to a contract.
 
     Attributes:
@@ -84,7 +84,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class ContractRecord:
     """All that stands in the ledger about a contract.
 
     Attributes:
@@ -99,11 +99,11 @@ class Examined:
         head: The hash of that entry.
     """
 
-    looked: Looked
+    looked: ContractReview
     reason: str
-    above: tuple[Looked, ...]
-    words: tuple[Word, ...]
-    queries: tuple[Priced, ...]
+    above: tuple[ContractReview, ...]
+    words: tuple[OwnerVote, ...]
+    queries: tuple[QueryPrice, ...]
     shredded: tuple[str, ...]
     seq: int
     head: str
@@ -132,7 +132,7 @@ def named(escrow: EscrowState, name: str) -> Flow:
     )
 
 
-def looked_at_all(ledger: Onlooker) -> tuple[Looked, ...]:
+def contract_reviews(ledger: EscrowReader) -> tuple[ContractReview, ...]:
     """Return all contracts, oldest first. Writes nothing.
 
     Args:
@@ -146,7 +146,7 @@ def looked_at_all(ledger: Onlooker) -> tuple[Looked, ...]:
     return tuple(_looked(book, one, now) for one in flows)
 
 
-def looked_at(ledger: Onlooker, name: str) -> Looked:
+def contract_review(ledger: EscrowReader, name: str) -> ContractReview:
     """Return a contract. Writes nothing.
 
     Args:
@@ -161,7 +161,7 @@ def looked_at(ledger: Onlooker, name: str) -> Looked:
     return _looked(book, named(book.state.escrow, name), now)
 
 
-def examined(ledger: Onlooker, name: str) -> Examined:
+def examined(ledger: EscrowReader, name: str) -> ContractRecord:
     """Return all that stands in the ledger about a contract. Writes nothing.
 
     Args:
@@ -181,7 +181,7 @@ def examined(ledger: Onlooker, name: str) -> Examined:
         one = escrow.flow(parent)
         above.append(_looked(book, one, now))
         parent = one.contract.parent
-    return Examined(
+    return ContractRecord(
         _looked(book, flow, now),
         _reason(reader, flow),
         tuple(above),
@@ -193,7 +193,7 @@ def examined(ledger: Onlooker, name: str) -> Examined:
     )
 
 
-def must_be_usable(ledger: Onlooker, name: str) -> None:
+def must_be_usable(ledger: EscrowReader, name: str) -> None:
     """Refuse early what a contract does not permit now; the fold refuses again.
 
     Args:
@@ -215,7 +215,7 @@ def must_be_usable(ledger: Onlooker, name: str) -> None:
         raise not_permitted(flow, why)
 
 
-def words_said(ledger: Onlooker, name: str) -> tuple[Word, ...]:
+def owner_votes(ledger: EscrowReader, name: str) -> tuple[OwnerVote, ...]:
     """Return what the owners of a contract said to it, oldest first. Writes nothing.
 
     Args:
@@ -231,7 +231,7 @@ def words_said(ledger: Onlooker, name: str) -> tuple[Word, ...]:
     return tuple(_word(reader, one) for one in said)
 
 
-def columns_of(ledger: Onlooker, name: str) -> dict[str, tuple[str, ...]] | None:
+def columns_of(ledger: EscrowReader, name: str) -> dict[str, tuple[str, ...]] | None:
     """Return the columns that the answers of a query contract have, by release.
 
     Args:
@@ -260,12 +260,14 @@ def columns_of(ledger: Onlooker, name: str) -> dict[str, tuple[str, ...]] | None
     return found or None
 
 
-def _looked(book: Book, flow: Flow, now: str) -> Looked:
+def _looked(book: LedgerBalances, flow: Flow, now: str) -> ContractReview:
     state = book.state
     consents = state.escrow.consents(flow, _said(book, flow))
     data = state.escrow.data
     waits = flow.is_open(now) and not _shredded(flow, data) and not consents.given
-    return Looked(replace(flow), consents, _stage(flow, data, consents, now), waits)
+    return ContractReview(
+        replace(flow), consents, _stage(flow, data, consents, now), waits
+    )
 
 
 def _stage(
@@ -294,21 +296,23 @@ def _reason(reader: Reader, flow: Flow) -> str:
     return str(getattr(_event(reader, flow.seq).body, "reason", ""))
 
 
-def _said(book: Book, flow: Flow) -> tuple[Agreement, ...]:
+def _said(book: LedgerBalances, flow: Flow) -> tuple[Agreement, ...]:
     return book.state.approvals.get(("contract", flow.contract.digest), ())
 
 
-def _word(reader: Reader, said: Agreement) -> Word:
+def _word(reader: Reader, said: Agreement) -> OwnerVote:
     event = _event(reader, said.seq)
     reason = str(getattr(event.body, "reason", ""))
-    return Word(said.by, event.at, said.approves, reason, said.key, said.seq)
+    return OwnerVote(said.by, event.at, said.approves, reason, said.key, said.seq)
 
 
 def _event(reader: Reader, seq: int) -> Event:
     return event_of(next(iter(reader(seq - 1))), seq)
 
 
-def _queries(ledger: Onlooker, flow: Flow, escrow: EscrowState) -> tuple[Priced, ...]:
+def _queries(
+    ledger: EscrowReader, flow: Flow, escrow: EscrowState
+) -> tuple[QueryPrice, ...]:
     terms = flow.contract.terms
     if isinstance(terms, TaskTerms):
         return tuple(_scored(ledger, flow, escrow, one) for one in terms.charges)
@@ -317,21 +321,21 @@ def _queries(ledger: Onlooker, flow: Flow, escrow: EscrowState) -> tuple[Priced,
 
 
 def _scored(
-    ledger: Onlooker, flow: Flow, escrow: EscrowState, charge: Charge
-) -> Priced:
+    ledger: EscrowReader, flow: Flow, escrow: EscrowState, charge: Charge
+) -> QueryPrice:
     """Return what a score of blocks costs, as `_priced` does of a query."""
     query = escrow.flow(flow.contract.parent).contract
     try:
         compiled = ledger.policy()
         score = read_again(flow.contract, query, escrow.data, compiled)
-        return Priced(charge, decision=ledger.check(score.described), score=score)
+        return QueryPrice(charge, decision=ledger.check(score.described), score=score)
     except (ConflictError, InputError, StaleError) as error:
-        return Priced(charge, problem=error.problems[0].message, code=error.code)
+        return QueryPrice(charge, problem=error.problems[0].message, code=error.code)
 
 
 def _priced(
-    ledger: Onlooker, flow: Flow, data: Mapping[str, DataSet], charge: Charge
-) -> Priced:
+    ledger: EscrowReader, flow: Flow, data: Mapping[str, DataSet], charge: Charge
+) -> QueryPrice:
     """Return what a query costs; one that fits the policy no more is shown, too."""
     try:
         compiled = ledger.policy()
@@ -339,7 +343,7 @@ def _priced(
         query = read_query(charge.text, tables, compiled)
         if charge_of(charge.text, query, compiled).content != charge.content:
             changed = "it means something else under the active policy than it did"
-            return Priced(charge, query, problem=changed)
-        return Priced(charge, query, plan_of(ledger, query))
+            return QueryPrice(charge, query, problem=changed)
+        return QueryPrice(charge, query, plan_of(ledger, query))
     except (ConflictError, InputError, StaleError) as error:
-        return Priced(charge, problem=error.problems[0].message, code=error.code)
+        return QueryPrice(charge, problem=error.problems[0].message, code=error.code)

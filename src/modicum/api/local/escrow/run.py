@@ -33,11 +33,11 @@ from modicum.api.local.escrow.execution import (
     reserve,
     rows_of,
 )
-from modicum.api.local.escrow.placement import to_run
-from modicum.api.local.escrow.retry import Ledger, surely
+from modicum.api.local.escrow.placement import runnable
+from modicum.api.local.escrow.retry import Ledger, retry
 from modicum.api.local.governance.approval_cases import active_policy
 from modicum.api.local.queries.execution import answered, must_be_drawn, must_fit
-from modicum.api.ports.engine import Engine, Engines, Lots, Sampler
+from modicum.api.ports.engine import Engine, Engines, Sampler, SecretSource
 from modicum.api.ports.escrow import (
     Equipment,
     Scorer,
@@ -121,7 +121,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     kept = contract.digest, terms.results
     with opened(tools, rows, _query_work, queries, *kept) as apart:
         try:
-            run = surely(
+            run = retry(
                 ledger,
                 tools.equipment,
                 lambda entry: _begin_query(entry, contract, terms, policy),
@@ -220,7 +220,7 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
     assert isinstance(terms, TaskTerms)
     ledger.turn(lambda entry: must_be_permitted(entry, contract))
     # What cannot run uses nothing up.
-    program, limits = to_run(tools, terms)
+    program, limits = runnable(tools, terms)
     # Whatever a run leaves in the caches of the machine, the next one may find. So what
     # is given exact answers runs last; its score tells of them anyway.
     inputs = {
@@ -239,7 +239,7 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
     ):
         sandbox = tools.equipment.sandbox(terms.tier)
         turn = held.enter_context(sandbox.turn(tools.still))
-        run = surely(
+        run = retry(
             ledger, tools.equipment, lambda entry: begin(entry, contract), tools.still
         )
         scorer = Scorer(program, turn, limits, held.close)
@@ -324,7 +324,7 @@ class OneDivision:
         lots: Where secrets come from.
     """
 
-    def __init__(self, lots: Lots) -> None:
+    def __init__(self, lots: SecretSource) -> None:
         self._lots = lots
         self._block_key = lots.draw().block_key
         check(bool(self._block_key), "blocks are divided by a secret key")
@@ -359,7 +359,7 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
         deciding=True,
     )
     # What cannot run is not reserved.
-    program, limits = to_run(tools, terms)
+    program, limits = runnable(tools, terms)
     refuse_unfit(program)
     blocks, release = score.blocks, score.scored.release
     tools.engines.sampler().check(blocks.noise, blocks.scale, Fraction(SENSITIVITY))
@@ -413,7 +413,7 @@ def _begun(
         return begin(entry, contract)
 
     try:
-        return surely(ledger, tools.equipment, start)
+        return retry(ledger, tools.equipment, start)
     except (ConflictError, InputError, StaleError):
         # The policy or people's minds changed since. Nothing was started.
         give_up(ledger, [release], CHANGED)
@@ -449,5 +449,5 @@ def _answers(
         }
 
 
-def _table(query: QueryFile, engine: Engine, lots: Lots) -> Table:
+def _table(query: QueryFile, engine: Engine, lots: SecretSource) -> Table:
     return table_of(answered(query, engine, NoNoise(), lots))

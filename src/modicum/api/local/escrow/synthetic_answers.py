@@ -12,7 +12,7 @@ from modicum.api.local.escrow.retry import Ledger
 from modicum.api.local.escrow.review import examined
 from modicum.api.local.governance.approval_cases import active_policy
 from modicum.core.errors import Code, Problem, StaleError
-from modicum.escrow.dummy_data import Dice, dummy_answers, with_noise
+from modicum.escrow.dummy_data import RandomSource, dummy_answers, with_noise
 from modicum.escrow.programs import Table
 from modicum.query.explanation import errors_of
 from modicum.query.query_file import QueryFile
@@ -23,7 +23,7 @@ _WIDTH: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class MadeUp:
+class SyntheticAnswers:
     """Made-up answers, by release.
 
     Attributes:
@@ -75,7 +75,9 @@ def queries_written(ledger: Ledger, texts: Sequence[str]) -> dict[str, QueryFile
     return {one.heading.id: one for one in read}
 
 
-def made_up(queries: Mapping[str, QueryFile], dice: Dice) -> MadeUp:
+def synthetic_answers_of(
+    queries: Mapping[str, QueryFile], dice: RandomSource
+) -> SyntheticAnswers:
     """Return made-up answers to queries, from what is declared and nothing else.
 
     The noise is not the real one, and protects nobody. Averages, and whatever else is
@@ -98,4 +100,4 @@ def made_up(queries: Mapping[str, QueryFile], dice: Dice) -> MadeUp:
                 scale = error.half_width / _WIDTH
                 table = with_noise(table, scale, dice, error.aggregate)
         private[release] = table
-    return MadeUp(exact, private)
+    return SyntheticAnswers(exact, private)

@@ -18,11 +18,11 @@ from modicum.core.errors import Code, InvariantError, Problem, check
 from modicum.core.record import dataclass
 from modicum.ledger import Balances, RecordedRelease, RuleLoss
 from modicum.ledger.cells.axes import Box, Region, Space
-from modicum.ledger.cells.family import Charge, Family, Inquiry
+from modicum.ledger.cells.family import Charge, Family, ReleaseCosts
 from modicum.ledger.cells.sums import nothing
-from modicum.ledger.decision.balances import Brought, facts_of
+from modicum.ledger.decision.balances import ReservedRelease, facts_of
 from modicum.ledger.decision.charges import charged, moved
-from modicum.ledger.decision.decide import over_history, undated
+from modicum.ledger.decision.decide import undated, verdict_over_history
 from modicum.ledger.log.recorded_release import RecordedMechanism
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.predicates import holds
@@ -80,14 +80,16 @@ def cells_of(
         everywhere=False,
     )
     then = family.segments.then()
-    (totals,) = spent_before(family, Inquiry(overlay, (charge,)), charge)
+    (totals,) = spent_before(family, ReleaseCosts(overlay, (charge,)), charge)
     return [
         Cell(rule, family.space, then.box(overlay, int(place)), total)
         for place, total in zip(places, totals, strict=True)
     ]
 
 
-def spent_before(family: Family, inquiry: Inquiry, charge: Charge) -> list[list[Total]]:
+def spent_before(
+    family: Family, inquiry: ReleaseCosts, charge: Charge
+) -> list[list[Total]]:
     """Return, by rule and piece, what was charged before."""
     spent = family.spent(inquiry, charge)
     rules = np.arange(len(charge.numbers))
@@ -147,7 +149,7 @@ def standing_in(balances: Balances, rule: Rule, day: int) -> RuleLoss:
         rule: The rule.
         day: The day around which distant periods are put together, as an ordinal.
     """
-    found = over_history(balances, rule, Total())
+    found = verdict_over_history(balances, rule, Total())
     if found.allowed or balances.family(rule.unit).space.period is None:
         return found
     ends = (Part(periods=((end, end),)) for end in (FIRST_DAY, LAST_DAY))
@@ -189,7 +191,7 @@ def denying_cell(
 
 
 def spent_in(
-    cell: Cell, brought: Iterable[Brought], compiled: CompiledPolicy
+    cell: Cell, brought: Iterable[ReservedRelease], compiled: CompiledPolicy
 ) -> list[Spent]:
     """Return what each release that counts was charged in a cell.
 
@@ -206,7 +208,7 @@ def spent_in(
 
 
 def spent_in_each(
-    cells: list[Cell], brought: Iterable[Brought], compiled: CompiledPolicy
+    cells: list[Cell], brought: Iterable[ReservedRelease], compiled: CompiledPolicy
 ) -> list[list[Spent]]:
     """Return, by cell, what each release that counts was charged in it.
 

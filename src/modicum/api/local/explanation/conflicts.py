@@ -25,8 +25,8 @@ from modicum.api.local.explanation.denial_text import amount_text
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.ledger import Balances, RecordedRelease, RuleLoss
 from modicum.ledger.decision.amounts import amounts
-from modicum.ledger.decision.balances import Brought, facts_of
-from modicum.ledger.decision.decide import over_history
+from modicum.ledger.decision.balances import ReservedRelease, facts_of
+from modicum.ledger.decision.decide import verdict_over_history
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.rule_profile import budget_place
 
@@ -80,7 +80,7 @@ class Conflict:
 
 
 def conflicts(
-    history: Iterable[Brought], compiled: CompiledPolicy
+    history: Iterable[ReservedRelease], compiled: CompiledPolicy
 ) -> tuple[Conflict, ...]:
     """Return the rules over history that a history exceeds, in the policy's order.
 
@@ -134,7 +134,7 @@ def _fits(budget: Budget, name: str, total: Total) -> bool:
 class _Counted(Iterable[RecordedRelease]):
     """The releases of a history whose loss counts."""
 
-    def __init__(self, history: Iterable[Brought]) -> None:
+    def __init__(self, history: Iterable[ReservedRelease]) -> None:
         self._history = history
 
     def __iter__(self) -> Iterator[RecordedRelease]:
@@ -156,4 +156,4 @@ def charged_rules(
         facts = facts_of(release, compiled.policy.vocabulary)
         rules.update((rule.id, rule) for rule, _ in compiled.rules.matching(facts))
     for identifier in sorted(rules, key=lambda one: compiled.rules.number(one) or 0):
-        yield over_history(balances, rules[identifier], Total())
+        yield verdict_over_history(balances, rules[identifier], Total())

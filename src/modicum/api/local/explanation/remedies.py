@@ -261,7 +261,7 @@ class Explanation:
         return schema.Explanation(cells=cells, fit=self.fit.view)
 
 
-class Again(Protocol):
+class Reconsideration(Protocol):
     """Looks at a release again, at the ledger's present head."""
 
     def largest_fit(self, vary: str, mechanism: str | None) -> Fit:

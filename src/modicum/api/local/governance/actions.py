@@ -6,23 +6,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.evaluation import Description, price_release
 from modicum.api.local.governance.annotations import Disclosure, annotate, disclose
 from modicum.api.local.governance.approval_cases import (
-    Spoken,
-    Topic,
+    ApprovalCase,
+    VoteEntry,
     about_policy,
     about_release,
     active_policy,
-    spoken,
+    vote_entries,
 )
-from modicum.api.local.governance.approvals import Said, Word, refuse_other_content, say
+from modicum.api.local.governance.approvals import (
+    Ballot,
+    RecordedVote,
+    record_vote,
+    refuse_other_content,
+)
 from modicum.api.local.governance.corrections import (
     corrects,
     made_already,
     redescribe,
-    say_to_correction,
+    vote_on_correction,
 )
 from modicum.api.local.governance.proposals import (
     PendingPolicy,
@@ -40,14 +45,14 @@ from modicum.api.local.governance.requests import (
     request,
     withdraw,
 )
-from modicum.ledger.decision.approvals import Hearing, hearings_of_release
+from modicum.ledger.decision.approvals import ApprovalState, release_approvals
 from modicum.ledger.log.approval_statement import Signer
 from modicum.ledger.log.events import DisclosureRecorded
 from modicum.ledger.state.pending import Request
 from modicum.policy import CompiledPolicy
 
 if TYPE_CHECKING:
-    from modicum.api.local.governance.activation import Activation, Weighed
+    from modicum.api.local.governance.activation import Activation, ActivationPreview
 
 T = TypeVar("T")
 
@@ -64,12 +69,12 @@ class Ledger(Protocol):
         """
         ...
 
-    def look(self) -> tuple[Book, Reader, str]:
+    def look(self) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of a ledger that exists, its reader, and the time."""
         ...
 
 
-class Office:
+class BaseGovernance:
     """What somebody may do who governs a ledger; each verb is an entry of its log.
 
     Args:
@@ -82,7 +87,7 @@ class Office:
         self._actor = actor
 
 
-class PolicyOffice(Office):
+class PolicyGovernance(BaseGovernance):
     """Asking for another policy, agreeing to it, and activating it."""
 
     # --- asking ---
@@ -137,7 +142,7 @@ class PolicyOffice(Office):
         reason: str,
         head: str | None = None,
         key: Signer | None = None,
-    ) -> Said:
+    ) -> RecordedVote:
         """Agree that a policy takes the place of the active one.
 
         What history exceeds is looked at once more, and told; whoever activates the
@@ -158,7 +163,7 @@ class PolicyOffice(Office):
             StaleError: If something came in since `head`; review again.
             UsageError: If there is no ledger with a policy.
         """
-        return self._say_to_policy(successor, Word(True, reason, head, key))  # noqa: FBT003
+        return self._say_to_policy(successor, Ballot(True, reason, head, key))  # noqa: FBT003
 
     def reject_policy(
         self,
@@ -166,7 +171,7 @@ class PolicyOffice(Office):
         *,
         reason: str,
         key: Signer | None = None,
-    ) -> Said:
+    ) -> RecordedVote:
         """Refuse that a policy takes the place of the active one.
 
         Args:
@@ -179,9 +184,9 @@ class PolicyOffice(Office):
             InputError: As for `approve_policy`.
             UsageError: As for `approve_policy`.
         """
-        return self._say_to_policy(successor, Word(False, reason, None, key))  # noqa: FBT003
+        return self._say_to_policy(successor, Ballot(False, reason, None, key))  # noqa: FBT003
 
-    def policy_hearings(self, successor: CompiledPolicy) -> tuple[Hearing, ...]:
+    def policy_hearings(self, successor: CompiledPolicy) -> tuple[ApprovalState, ...]:
         """Return where the approval stands that another policy needs. Writes nothing.
 
         Args:
@@ -196,7 +201,7 @@ class PolicyOffice(Office):
             return ()
         return about_policy(successor, active).hearings_in(book.state)
 
-    def counting_words(self, successor: CompiledPolicy) -> tuple[Spoken, ...]:
+    def counting_words(self, successor: CompiledPolicy) -> tuple[VoteEntry, ...]:
         """Return what people said to a policy since the active one came, oldest first.
 
         What was said before that was about another change, and does not count.
@@ -209,7 +214,7 @@ class PolicyOffice(Office):
         """
         book, read, _ = self._ledger.look()
         since = book.state.policy.seq if book.state.policy else 0
-        return spoken(successor.policy.digest, read(since))
+        return vote_entries(successor.policy.digest, read(since))
 
     # --- activating ---
 
@@ -219,7 +224,7 @@ class PolicyOffice(Office):
         *,
         accept: Sequence[str] = (),
         replaces: str | None = None,
-    ) -> Weighed:
+    ) -> ActivationPreview:
         """Return what it means to activate a policy now. Writes nothing.
 
         Args:
@@ -233,11 +238,16 @@ class PolicyOffice(Office):
             UsageError: If there is no ledger with a policy.
         """
         # To compare policies takes much that deciding releases never needs.
-        from modicum.api.local.governance.activation import refuse_replaced, weigh
+        from modicum.api.local.governance.activation import (
+            preview_activation,
+            refuse_replaced,
+        )
 
         book, read, now = self._ledger.look()
         refuse_replaced(active_policy(book), replaces)
-        return weigh(book, read, now, successor, accept=accept, actor=self._actor)
+        return preview_activation(
+            book, read, now, successor, accept=accept, actor=self._actor
+        )
 
     def activate(
         self,
@@ -274,17 +284,19 @@ class PolicyOffice(Office):
             )
         )
 
-    def _say_to_policy(self, successor: CompiledPolicy | str, word: Word) -> Said:
-        from modicum.api.local.governance.activation import weigh
+    def _say_to_policy(
+        self, successor: CompiledPolicy | str, word: Ballot
+    ) -> RecordedVote:
+        from modicum.api.local.governance.activation import preview_activation as weigh
 
-        def work(entry: Entry) -> Said:
+        def work(entry: Entry) -> RecordedVote:
             active = active_policy(entry.book).policy
             compiled = (
                 proposed_policy(successor, entry.book.state, entry.read)
                 if isinstance(successor, str)
                 else successor
             )
-            said = say(entry, about_policy(compiled, active), word)
+            said = record_vote(entry, about_policy(compiled, active), word)
             if not word.approves:
                 return said
             # Last, since it takes long: only for whom it is worth it.
@@ -296,7 +308,7 @@ class PolicyOffice(Office):
         return self._ledger.turn(work, deciding=True)
 
 
-class ReleaseOffice(Office):
+class ReleaseGovernance(BaseGovernance):
     """Asking for releases that people must agree to, and agreeing to them."""
 
     # --- asking ---
@@ -399,7 +411,7 @@ class ReleaseOffice(Office):
         head: str | None = None,
         content: str | None = None,
         key: Signer | None = None,
-    ) -> Said:
+    ) -> RecordedVote:
         """Agree to a release that needs approval, and would be allowed now.
 
         Args:
@@ -421,7 +433,7 @@ class ReleaseOffice(Office):
                 contents, or it was asked for under another policy; review again.
             UsageError: If there is no ledger with a policy.
         """
-        word = Word(True, reason, head, key, content)  # noqa: FBT003
+        word = Ballot(True, reason, head, key, content)  # noqa: FBT003
         return self._say_to_release(release, word)
 
     def reject(
@@ -431,7 +443,7 @@ class ReleaseOffice(Office):
         reason: str,
         content: str | None = None,
         key: Signer | None = None,
-    ) -> Said:
+    ) -> RecordedVote:
         """Refuse a release that needs approval, or take an approval back.
 
         It is blocked until the actor approves it.
@@ -448,10 +460,10 @@ class ReleaseOffice(Office):
             InputError: As for `approve`.
             UsageError: As for `approve`.
         """
-        word = Word(False, reason, None, key, content)  # noqa: FBT003
+        word = Ballot(False, reason, None, key, content)  # noqa: FBT003
         return self._say_to_release(release, word)
 
-    def hearings(self, release: Description) -> tuple[Hearing, ...]:
+    def hearings(self, release: Description) -> tuple[ApprovalState, ...]:
         """Return where each approval stands that a release needs. Writes nothing.
 
         Args:
@@ -464,9 +476,9 @@ class ReleaseOffice(Office):
         book, _, _ = self._ledger.look()
         compiled = active_policy(book)
         recorded = price_release(release, compiled)
-        return hearings_of_release(recorded, compiled.policy, book.state)
+        return release_approvals(recorded, compiled.policy, book.state)
 
-    def spoken(self, identifier: str) -> tuple[Spoken, ...]:
+    def spoken(self, identifier: str) -> tuple[VoteEntry, ...]:
         """Return what people said to a release or a policy, oldest first.
 
         Args:
@@ -476,30 +488,30 @@ class ReleaseOffice(Office):
             UsageError: If there is no ledger.
         """
         _, read, _ = self._ledger.look()
-        return spoken(identifier, read(0))
+        return vote_entries(identifier, read(0))
 
-    def _say_to_release(self, release: Description | str, word: Word) -> Said:
-        def work(entry: Entry) -> Said:
+    def _say_to_release(self, release: Description | str, word: Ballot) -> RecordedVote:
+        def work(entry: Entry) -> RecordedVote:
             if corrects(entry, release):
-                return say_to_correction(entry, release, word)
+                return vote_on_correction(entry, release, word)
             made = made_already(entry, release, word)
             if made is not None:
                 return made
             topic = _topic(entry, release, word)
             refuse_other_content(topic, word.content)
-            return say(entry, topic, word)
+            return record_vote(entry, topic, word)
 
         return self._ledger.turn(work, deciding=True)
 
 
-def _topic(entry: Entry, release: Description | str, word: Word) -> Topic:
+def _topic(entry: Entry, release: Description | str, word: Ballot) -> ApprovalCase:
     compiled = active_policy(entry.book)
     if isinstance(release, str):
         return about_requested_release(release, entry, compiled, approves=word.approves)
     return about_release(price_release(release, compiled), compiled.policy)
 
 
-class Governance(ReleaseOffice, PolicyOffice):
+class Governance(ReleaseGovernance, PolicyGovernance):
     """What people do who govern a ledger; each verb is an entry of its log.
 
     Args:

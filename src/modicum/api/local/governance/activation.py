@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.explanation.conflicts import Conflict, conflicts
 from modicum.api.local.governance.approval_cases import (
     active_policy,
@@ -13,10 +13,10 @@ from modicum.api.local.governance.approval_cases import (
     needs_approval,
     reason_text,
 )
-from modicum.api.local.history import Told
+from modicum.api.local.history import RekeyedHistory
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.reader import nearest
-from modicum.ledger.decision.approvals import Hearing, hearings_of_policy
+from modicum.ledger.decision.approvals import ApprovalState, policy_approvals
 from modicum.ledger.log.events import PolicyActivated
 from modicum.ledger.state.past_vocabulary import dropped_attributes, redefined_units
 from modicum.policy import CompiledPolicy
@@ -27,7 +27,7 @@ _DIGEST_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class ActivationPreview:
     """What it means to put a policy in the place of the active one, as of now.
 
     Attributes:
@@ -48,7 +48,7 @@ class Weighed:
     conflicts: tuple[Conflict, ...]
     made: frozenset[str]
     accepted: tuple[str, ...]
-    hearings: tuple[Hearing, ...]
+    hearings: tuple[ApprovalState, ...]
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -74,21 +74,21 @@ class Activation:
         head: The hash of that entry.
     """
 
-    weighed: Weighed
+    weighed: ActivationPreview
     changed: bool
     seq: int
     head: str
 
 
-def weigh(
-    book: Book,
+def preview_activation(
+    book: LedgerBalances,
     read: Reader,
     now: str,
     successor: CompiledPolicy,
     *,
     accept: Sequence[str] = (),
     actor: str,
-) -> Weighed:
+) -> ActivationPreview:
     """Return what it means to put a policy in the place of the active one.
 
     Args:
@@ -108,7 +108,7 @@ def weigh(
     replaced = book.active()
     assert replaced is not None
     if replaced.policy.digest == successor.policy.digest:
-        return Weighed(replaced, successor, (), frozenset(), (), ())
+        return ActivationPreview(replaced, successor, (), frozenset(), (), ())
     state = book.state
 
     redefined = redefined_units(
@@ -116,12 +116,16 @@ def weigh(
     )
     dropped = dropped_attributes(
         state.policies,
-        (one.release for one in Told(state, read, now, successor) if one.counts),
+        (
+            one.release
+            for one in RekeyedHistory(state, read, now, successor)
+            if one.counts
+        ),
         successor.policy.vocabulary,
     )
 
     def met(compiled: CompiledPolicy) -> tuple[Conflict, ...]:
-        return conflicts(Told(state, read, now, compiled), compiled)
+        return conflicts(RekeyedHistory(state, read, now, compiled), compiled)
 
     found = met(successor)
     before = {one.rule.id for one in met(replaced)} if found else set()
@@ -129,13 +133,13 @@ def weigh(
     made = {one for one in exceeded if one not in before}
     if made != {*exceeded}:
         made |= may_deny_more(differences(replaced, successor)) & {*exceeded}
-    return Weighed(
+    return ActivationPreview(
         replaced,
         successor,
         found,
         frozenset(made),
         tuple(_accepted(found, made, dropped, accept)),
-        hearings_of_policy(successor.policy.digest, replaced.policy, state, actor),
+        policy_approvals(successor.policy.digest, replaced.policy, state, actor),
         (
             *(one.problem for one in redefined),
             *(problem for name, problem in dropped.items() if name not in accept),
@@ -184,7 +188,7 @@ def _accepted(
     yield from (one for one in dropped if one in accept)
 
 
-def refuse_unready(weighed: Weighed) -> None:
+def refuse_unready(weighed: ActivationPreview) -> None:
     """Refuse to activate a policy that nobody said yes to.
 
     Raises:
@@ -247,7 +251,7 @@ def activate(
     why = reason_text(reason, "activating a policy")
     successor.refuse_mistakes()
     refuse_replaced(active_policy(entry.book), replaces)
-    weighed = weigh(
+    weighed = preview_activation(
         entry.book,
         entry.read,
         entry.now,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from modicum.api.local.balances import Book
+from modicum.api.local.balances import LedgerBalances
 from modicum.api.local.decision import approval_text
 from modicum.core.diagnostics import shortened
 from modicum.core.document import from_python
@@ -14,9 +14,9 @@ from modicum.core.errors import ApprovalError, Code, InputError, Problem, UsageE
 from modicum.core.reader import place, text
 from modicum.ledger import Record, RecordedRelease, State, event_of
 from modicum.ledger.decision.approvals import (
-    Hearing,
-    hearings_of_policy,
-    hearings_of_release,
+    ApprovalState,
+    policy_approvals,
+    release_approvals,
 )
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.policy import CompiledPolicy, Policy
@@ -24,7 +24,7 @@ from modicum.policy.declarations.roles import meant_by
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class ApprovalCase:
     """What people speak about: something with contents that never change.
 
     Attributes:
@@ -43,33 +43,33 @@ class Topic:
     id: str
     content: str
     called: str
-    hearings: Callable[[State], tuple[Hearing, ...]] | None = None
+    hearings: Callable[[State], tuple[ApprovalState, ...]] | None = None
     release: RecordedRelease | None = None
     since: int = 0
 
-    def hearings_in(self, state: State) -> tuple[Hearing, ...]:
+    def hearings_in(self, state: State) -> tuple[ApprovalState, ...]:
         """Return where each approval stands; none where the contents are not known."""
         return self.hearings(state) if self.hearings else ()
 
 
-def about_release(release: RecordedRelease, policy: Policy) -> Topic:
+def about_release(release: RecordedRelease, policy: Policy) -> ApprovalCase:
     """Return a release that is there to be read, as something to speak about.
 
     Args:
         release: The release, priced under the active policy.
         policy: The active policy.
     """
-    return Topic(
+    return ApprovalCase(
         "release",
         release.id,
         release.content,
         f"release `{release.id}`",
-        lambda state: hearings_of_release(release, policy, state),
+        lambda state: release_approvals(release, policy, state),
         release,
     )
 
 
-def about_known_release(identifier: str, records: Iterable[Record]) -> Topic:
+def about_known_release(identifier: str, records: Iterable[Record]) -> ApprovalCase:
     """Return a release that somebody spoke about before.
 
     Args:
@@ -79,7 +79,7 @@ def about_known_release(identifier: str, records: Iterable[Record]) -> Topic:
     Raises:
         InputError: If nobody spoke about it, or about several that have this id.
     """
-    contents = dict.fromkeys(one.content for one in spoken(identifier, records))
+    contents = dict.fromkeys(one.content for one in vote_entries(identifier, records))
     if not contents:
         raise InputError(
             Problem(
@@ -99,11 +99,11 @@ def about_known_release(identifier: str, records: Iterable[Record]) -> Topic:
             )
         )
     (content,) = contents
-    return Topic("release", identifier, content, f"release `{identifier}`")
+    return ApprovalCase("release", identifier, content, f"release `{identifier}`")
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class VoteEntry:
     """What somebody said once, as the log tells it.
 
     Attributes:
@@ -127,7 +127,7 @@ class Spoken:
     key: str = ""
 
 
-def spoken(identifier: str, records: Iterable[Record]) -> tuple[Spoken, ...]:
+def vote_entries(identifier: str, records: Iterable[Record]) -> tuple[VoteEntry, ...]:
     """Return what people said to releases or policies of an id, oldest first.
 
     Args:
@@ -137,14 +137,14 @@ def spoken(identifier: str, records: Iterable[Record]) -> tuple[Spoken, ...]:
     return tuple(_spoken(identifier, records))
 
 
-def _spoken(identifier: str, records: Iterable[Record]) -> Iterator[Spoken]:
+def _spoken(identifier: str, records: Iterable[Record]) -> Iterator[VoteEntry]:
     for record in records:
         if b'"approval-given"' not in record.payload:
             continue  # Most records are of other kinds, and need not be read.
         event = event_of(record, record.seq)
         body = event.body
         if isinstance(body, ApprovalGiven) and body.id == identifier:
-            yield Spoken(
+            yield VoteEntry(
                 record.seq,
                 event.at,
                 event.actor,
@@ -156,7 +156,7 @@ def _spoken(identifier: str, records: Iterable[Record]) -> Iterator[Spoken]:
             )
 
 
-def about_policy(successor: CompiledPolicy, policy: Policy) -> Topic:
+def about_policy(successor: CompiledPolicy, policy: Policy) -> ApprovalCase:
     """Return a policy that is to take the active one's place.
 
     Args:
@@ -164,12 +164,12 @@ def about_policy(successor: CompiledPolicy, policy: Policy) -> Topic:
         policy: The active policy: it says who must agree.
     """
     own = successor.policy
-    return Topic(
+    return ApprovalCase(
         "policy",
         own.digest,
         own.digest,
         f"policy `{own.name}` ({own.digest[:12]})",
-        lambda state: hearings_of_policy(own.digest, policy, state),
+        lambda state: policy_approvals(own.digest, policy, state),
     )
 
 
@@ -204,7 +204,7 @@ def written_otherwise(person: str, policy: Policy) -> Iterator[str]:
             yield f"it names `{name}`; the name is to be given as it stands there"
 
 
-def active_policy(book: Book) -> CompiledPolicy:
+def active_policy(book: LedgerBalances) -> CompiledPolicy:
     """Return the policy that holds.
 
     Raises:
@@ -241,13 +241,13 @@ def reason_text(given: str, of: str) -> str:
 # --- what is missing --------------------------------------------------------------
 
 
-def missing_approvals(heard: Iterable[Hearing]) -> tuple[Hearing, ...]:
+def missing_approvals(heard: Iterable[ApprovalState]) -> tuple[ApprovalState, ...]:
     """Return the approvals that are not given, or that somebody refuses."""
     return tuple(one for one in heard if not one.given)
 
 
 def needs_approval(
-    called: str, missing: Sequence[Hearing], command: str
+    called: str, missing: Sequence[ApprovalState], command: str
 ) -> ApprovalError:
     """Return the error that people must agree first.
 
@@ -261,14 +261,15 @@ def needs_approval(
             Code.NEEDS_APPROVAL,
             f"{called} needs approval",
             notes=tuple(
-                f"{hearing_text(one)} ({place(one.approval.mark)})" for one in missing
+                f"{approval_state_text(one)} ({place(one.approval.mark)})"
+                for one in missing
             ),
             help=_remedy(missing, command),
         )
     )
 
 
-def _remedy(missing: Sequence[Hearing], command: str) -> str:
+def _remedy(missing: Sequence[ApprovalState], command: str) -> str:
     stuck = [one for one in missing if one.missing > len(one.left) and not one.refused]
     if not stuck:
         return f"they agree with  {command} FILE --reason …"
@@ -277,7 +278,7 @@ def _remedy(missing: Sequence[Hearing], command: str) -> str:
     return "name people in `roles` of the policy"
 
 
-def hearing_text(one: Hearing) -> str:
+def approval_state_text(one: ApprovalState) -> str:
     """Return where an approval stands, in words."""
     said = [approval_text(one.approval)]
     if one.agreed:

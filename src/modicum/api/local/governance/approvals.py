@@ -11,9 +11,9 @@ from msgspec import structs
 
 from modicum.api.local.balances import Entry
 from modicum.api.local.decision import Decision
-from modicum.api.local.evaluation import Asking, answer_to
+from modicum.api.local.evaluation import Evaluation, answer_to
 from modicum.api.local.governance.approval_cases import (
-    Topic,
+    ApprovalCase,
     active_policy,
     missing_approvals,
     reason_text,
@@ -22,20 +22,20 @@ from modicum.api.local.governance.approval_cases import (
 )
 from modicum.core.errors import ApprovalError, Code, ConflictError, Problem, StaleError
 from modicum.ledger import State, decide, event_of
-from modicum.ledger.decision.approvals import Hearing, roles_of
+from modicum.ledger.decision.approvals import ApprovalState, roles_of
 from modicum.ledger.log.approval_statement import Signer, is_genuine, signed
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.policy import CompiledPolicy, Policy
 
 if TYPE_CHECKING:
-    from modicum.api.local.governance.activation import Weighed
+    from modicum.api.local.governance.activation import ActivationPreview
 
 #: So much of a hash must at least be given.
 _HASH_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Ballot:
     """What somebody wants to say.
 
     Attributes:
@@ -56,7 +56,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RecordedVote:
     """What somebody said, and where the approvals stand after it.
 
     Attributes:
@@ -76,20 +76,20 @@ class Said:
             it; 0 if none was.
     """
 
-    topic: Topic
+    topic: ApprovalCase
     by: str
     approves: bool
     roles: tuple[str, ...]
-    hearings: tuple[Hearing, ...]
+    hearings: tuple[ApprovalState, ...]
     seq: int
     repeated: bool = False
     key: str = ""
     decision: Decision | None = None
-    weighed: Weighed | None = None
+    weighed: ActivationPreview | None = None
     corrected_in: int = 0
 
 
-def say(entry: Entry, topic: Topic, word: Word) -> Said:
+def record_vote(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote:
     """Record what somebody says, unless it is what they said last.
 
     Who agrees to a release has it decided again, on what is charged at the head: nobody
@@ -127,7 +127,7 @@ def say(entry: Entry, topic: Topic, word: Word) -> Said:
     hearings = topic.hearings_in(state)
     if decision is not None:
         decision = _needing(decision, hearings)
-    return Said(
+    return RecordedVote(
         topic,
         entry.actor,
         word.approves,
@@ -140,7 +140,7 @@ def say(entry: Entry, topic: Topic, word: Word) -> Said:
     )
 
 
-def refuse_other_content(topic: Topic, content: str | None) -> None:
+def refuse_other_content(topic: ApprovalCase, content: str | None) -> None:
     """Refuse to speak of something that has other contents than were looked at.
 
     Args:
@@ -175,7 +175,9 @@ def refuse_content(called: str, content: str, reviewed: str | None) -> None:
         )
 
 
-def decided_now(entry: Entry, topic: Topic, compiled: CompiledPolicy) -> Decision:
+def decided_now(
+    entry: Entry, topic: ApprovalCase, compiled: CompiledPolicy
+) -> Decision:
     """Return what the rules say now to a release that may come in.
 
     Args:
@@ -198,21 +200,23 @@ def decided_now(entry: Entry, topic: Topic, compiled: CompiledPolicy) -> Decisio
                 help="see why with  modicum release check FILE",
             )
         )
-    asking = Asking("the ledger", entry.book, entry.actor)
+    asking = Evaluation("the ledger", entry.book, entry.actor)
     return _needing(answer_to(asking, compiled, topic.release, verdict), ())
 
 
-def _decided(entry: Entry, topic: Topic, compiled: CompiledPolicy) -> Decision | None:
+def _decided(
+    entry: Entry, topic: ApprovalCase, compiled: CompiledPolicy
+) -> Decision | None:
     return decided_now(entry, topic, compiled) if topic.release is not None else None
 
 
-def _needing(decision: Decision, heard: Sequence[Hearing]) -> Decision:
+def _needing(decision: Decision, heard: Sequence[ApprovalState]) -> Decision:
     """Return a decision with the approvals that are missing whoever submits it."""
     missing = tuple(one.approval for one in missing_approvals(heard))
     return structs.replace(decision, approvals=missing)
 
 
-def looked_at(word: Word, state: State) -> str:
+def looked_at(word: Ballot, state: State) -> str:
     """Return the hash of the entry that somebody has looked at: the last that counts.
 
     Args:
@@ -241,7 +245,7 @@ def looked_at(word: Word, state: State) -> str:
 
 
 def _signed(
-    body: ApprovalGiven, entry: Entry, word: Word, policy: Policy
+    body: ApprovalGiven, entry: Entry, word: Ballot, policy: Policy
 ) -> ApprovalGiven:
     """Return what somebody says as they sign it; as it is if nobody must and does.
 
@@ -329,9 +333,9 @@ def refuse_standing(release: str, called: str, state: State) -> None:
 
 def _roles(
     person: str,
-    topic: Topic,
+    topic: ApprovalCase,
     policy: Policy,
-    heard: tuple[Hearing, ...] | None,
+    heard: tuple[ApprovalState, ...] | None,
     *,
     approves: bool,
 ) -> tuple[str, ...]:
@@ -352,7 +356,9 @@ def _roles(
     return roles
 
 
-def _refuse_worthless(person: str, topic: Topic, heard: Sequence[Hearing]) -> None:
+def _refuse_worthless(
+    person: str, topic: ApprovalCase, heard: Sequence[ApprovalState]
+) -> None:
     """Refuse an agreement that would not count."""
     if any(person in (*one.agreed, *one.left, *one.refused) for one in heard):
         return

@@ -11,25 +11,30 @@ from itertools import islice
 
 from modicum.api.local.backfill import id_of, price_past, refuse_future
 from modicum.api.local.balances import Entry
-from modicum.api.local.evaluation import Asking, Description, corrected_answer, place_of
+from modicum.api.local.evaluation import (
+    Description,
+    Evaluation,
+    corrected_answer,
+    place_of,
+)
 from modicum.api.local.governance.approval_cases import (
-    Topic,
+    ApprovalCase,
     about_release,
     active_policy,
     reason_text,
     refused,
 )
 from modicum.api.local.governance.approvals import (
-    Said,
-    Word,
+    Ballot,
+    RecordedVote,
     looked_at,
+    record_vote,
     refuse_other_content,
-    say,
 )
 from modicum.api.local.governance.requests import Requested, outdated, requested_in
 from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.ledger import RecordedRelease, ReleaseStatus, event_of
-from modicum.ledger.decision.approvals import approved_by, hearings_of_release
+from modicum.ledger.decision.approvals import approved_by, release_approvals
 from modicum.ledger.log.events import PastRedescribed, ReleaseRequested
 from modicum.ledger.log.recorded_release import difference
 from modicum.ledger.state.lifecycle import not_correctable, unknown_release
@@ -66,13 +71,13 @@ def redescribe(entry: Entry, release: Description, reason: str) -> Requested | N
         entry.add(ReleaseRequested(now, policy.digest, why))
     known, followed = state.releases[now.id], entry.followed(compiled)
     decision = corrected_answer(
-        Asking("the ledger", entry.book, entry.actor),
+        Evaluation("the ledger", entry.book, entry.actor),
         followed.balances,
         known,
         followed.told(before, known.seq),
         followed.told(now, known.seq),
     )
-    heard = hearings_of_release(now, policy, state)
+    heard = release_approvals(now, policy, state)
     return Requested(state.waiting.requests[now.id], heard, repeated, decision)
 
 
@@ -88,7 +93,9 @@ def corrects(entry: Entry, release: Description | str) -> bool:
     return named in state.releases and named in state.waiting.requests
 
 
-def say_to_correction(entry: Entry, release: Description | str, word: Word) -> Said:
+def vote_on_correction(
+    entry: Entry, release: Description | str, word: Ballot
+) -> RecordedVote:
     """Agree to the correction of a past release, or refuse it.
 
     If nobody is missing then, the release is charged as it is described now.
@@ -121,7 +128,7 @@ def say_to_correction(entry: Entry, release: Description | str, word: Word) -> S
     if known.policy != compiled.policy.digest:
         if word.approves:
             raise outdated(called, known.by)
-        return say(entry, replace(topic, hearings=None), word)
+        return record_vote(entry, replace(topic, hearings=None), word)
     asking = map(meant_by, state.waiting.requesters[now.content])
     if word.approves and meant_by(entry.actor) in asking:
         raise refused(
@@ -129,10 +136,10 @@ def say_to_correction(entry: Entry, release: Description | str, word: Word) -> S
             "who asks for it does not approve it: another person does",
         )
     if topic.hearings_in(state):
-        said = say(entry, topic, word)
+        said = record_vote(entry, topic, word)
     elif word.key is not None or entry.actor in compiled.policy.keys:
         # A signature is kept with what it signs.
-        said = say(entry, replace(topic, hearings=None), word)
+        said = record_vote(entry, replace(topic, hearings=None), word)
     else:
         said = _by_one(entry, topic, word)
     heard = topic.hearings_in(state)
@@ -146,7 +153,9 @@ def say_to_correction(entry: Entry, release: Description | str, word: Word) -> S
     return replace(said, corrected_in=state.seq, hearings=heard)
 
 
-def made_already(entry: Entry, release: Description | str, word: Word) -> Said | None:
+def made_already(
+    entry: Entry, release: Description | str, word: Ballot
+) -> RecordedVote | None:
     """Return that a past release is described so already; None if it is not.
 
     Files of corrections may hold releases that need none, or that were corrected. The
@@ -171,16 +180,18 @@ def made_already(entry: Entry, release: Description | str, word: Word) -> Said |
     before, now = _described(entry, release)
     if now.content != before.content:
         return None
-    topic = Topic("release", named, now.content, f"correction of release `{named}`")
+    topic = ApprovalCase(
+        "release", named, now.content, f"correction of release `{named}`"
+    )
     refuse_other_content(topic, word.content)
     looked_at(word, state)
     seq = state.described_in(known)
     (record,) = islice(entry.read(seq - 1), 1)
     by = event_of(record, seq).actor
-    return Said(topic, by, True, (), (), seq, True, corrected_in=seq)  # noqa: FBT003
+    return RecordedVote(topic, by, True, (), (), seq, True, corrected_in=seq)  # noqa: FBT003
 
 
-def _by_one(entry: Entry, topic: Topic, word: Word) -> Said:
+def _by_one(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote:
     """Return the word of the one person who is needed where the policy asks for none.
 
     Their agreement is the correction itself; nothing has to be written to refuse it.
@@ -193,7 +204,7 @@ def _by_one(entry: Entry, topic: Topic, word: Word) -> Said:
         )
     looked_at(word, entry.book.state)
     seq = entry.book.state.seq + 1
-    return Said(topic, entry.actor, word.approves, (), (), seq)
+    return RecordedVote(topic, entry.actor, word.approves, (), (), seq)
 
 
 def _described(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.governance.approval_cases import (
     active_policy,
     reason_text,
@@ -13,7 +13,7 @@ from modicum.api.local.governance.approval_cases import (
 )
 from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.ledger import ChainBreakError, State, event_of
-from modicum.ledger.decision.approvals import Hearing, hearings_of_policy
+from modicum.ledger.decision.approvals import ApprovalState, policy_approvals
 from modicum.ledger.log.events import PolicyProposed
 from modicum.ledger.state.pending import Proposal
 from modicum.policy import CompiledPolicy
@@ -34,7 +34,7 @@ class Proposed:
     """
 
     proposal: Proposal
-    hearings: tuple[Hearing, ...]
+    hearings: tuple[ApprovalState, ...]
     repeated: bool
 
 
@@ -52,7 +52,7 @@ class PendingPolicy:
     proposal: Proposal
     text: str
     reason: str
-    hearings: tuple[Hearing, ...]
+    hearings: tuple[ApprovalState, ...]
 
     @property
     def complete(self) -> bool:
@@ -86,11 +86,11 @@ def propose(entry: Entry, successor: CompiledPolicy, reason: str) -> Proposed:
     repeated = own.digest in state.waiting.proposals
     if not repeated:
         entry.add(PolicyProposed(own.digest, own.name, own.text, why))
-    heard = hearings_of_policy(own.digest, active, state)
+    heard = policy_approvals(own.digest, active, state)
     return Proposed(state.waiting.proposals[own.digest], heard, repeated)
 
 
-def pending_policies(book: Book, read: Reader) -> Iterator[PendingPolicy]:
+def pending_policies(book: LedgerBalances, read: Reader) -> Iterator[PendingPolicy]:
     """Yield the policies that are proposed and wait, oldest first.
 
     Args:
@@ -103,7 +103,7 @@ def pending_policies(book: Book, read: Reader) -> Iterator[PendingPolicy]:
     active = active_policy(book).policy
     for one in book.state.waiting.proposals.values():
         body = _proposed_in(one, read)
-        heard = hearings_of_policy(one.digest, active, book.state)
+        heard = policy_approvals(one.digest, active, book.state)
         yield PendingPolicy(one, body.text, body.reason, heard)
 
 

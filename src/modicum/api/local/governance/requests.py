@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.decision import Decision
 from modicum.api.local.governance.approval_cases import (
-    Topic,
+    ApprovalCase,
     about_known_release,
     about_release,
     active_policy,
@@ -18,7 +18,7 @@ from modicum.api.local.governance.approval_cases import (
 from modicum.api.local.governance.approvals import decided_now, refuse_standing
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.ledger import ChainBreakError, RecordedRelease, event_of
-from modicum.ledger.decision.approvals import Hearing, hearings_of_release
+from modicum.ledger.decision.approvals import ApprovalState, release_approvals
 from modicum.ledger.log.events import ReleaseRequested, RequestWithdrawn
 from modicum.ledger.state.pending import Request, is_requested, no_request
 from modicum.policy import CompiledPolicy
@@ -36,7 +36,7 @@ class Requested:
     """
 
     request: Request
-    hearings: tuple[Hearing, ...]
+    hearings: tuple[ApprovalState, ...]
     repeated: bool
     decision: Decision
 
@@ -60,7 +60,7 @@ class PendingRequest:
     request: Request
     release: RecordedRelease
     reason: str
-    hearings: tuple[Hearing, ...]
+    hearings: tuple[ApprovalState, ...]
     current: bool
     corrects: bool = False
 
@@ -90,14 +90,14 @@ def request(entry: Entry, release: RecordedRelease, reason: str) -> Requested:
     policy = compiled.policy
     topic = about_release(release, policy)
     refuse_standing(release.id, topic.called, state)
-    if not hearings_of_release(release, policy, state):
+    if not release_approvals(release, policy, state):
         raise refused(f"{topic.called} needs no approval: submit it")
     repeated = is_requested(state.waiting, release.id, release.content, policy.digest)
     decision = decided_now(entry, topic, compiled)
     if not repeated:
         entry.add(ReleaseRequested(release, policy.digest, why))
     known = state.waiting.requests[release.id]
-    heard = hearings_of_release(release, policy, state)
+    heard = release_approvals(release, policy, state)
     return Requested(known, heard, repeated, decision)
 
 
@@ -121,7 +121,7 @@ def withdraw(entry: Entry, release: str, reason: str) -> Request:
     return known
 
 
-def pending_requests(book: Book, read: Reader) -> Iterator[PendingRequest]:
+def pending_requests(book: LedgerBalances, read: Reader) -> Iterator[PendingRequest]:
     """Yield what is asked for and waits, oldest first.
 
     Args:
@@ -135,7 +135,9 @@ def pending_requests(book: Book, read: Reader) -> Iterator[PendingRequest]:
         yield _pending(one, book, read)
 
 
-def pending_request(identifier: str, book: Book, read: Reader) -> PendingRequest | None:
+def pending_request(
+    identifier: str, book: LedgerBalances, read: Reader
+) -> PendingRequest | None:
     """Return what is asked for under an id, and waits; None if nobody asks for it.
 
     Args:
@@ -150,18 +152,18 @@ def pending_request(identifier: str, book: Book, read: Reader) -> PendingRequest
     return None if known is None else _pending(known, book, read)
 
 
-def _pending(one: Request, book: Book, read: Reader) -> PendingRequest:
+def _pending(one: Request, book: LedgerBalances, read: Reader) -> PendingRequest:
     policy = active_policy(book).policy
     body = requested_in(one, read)
     current = one.policy == policy.digest
-    heard = hearings_of_release(body.release, policy, book.state) if current else ()
+    heard = release_approvals(body.release, policy, book.state) if current else ()
     corrects = one.release in book.state.releases
     return PendingRequest(one, body.release, body.reason, heard, current, corrects)
 
 
 def about_requested_release(
     identifier: str, entry: Entry, compiled: CompiledPolicy, *, approves: bool
-) -> Topic:
+) -> ApprovalCase:
     """Return a release that is named by its id, as something to speak about.
 
     Args:
@@ -183,7 +185,7 @@ def about_requested_release(
         return about_release(requested_in(known, entry.read).release, compiled.policy)
     if not approves:
         if known is not None:
-            return Topic("release", identifier, known.content, called)
+            return ApprovalCase("release", identifier, known.content, called)
         return about_known_release(identifier, entry.read(0))
     refuse_standing(identifier, called, entry.book.state)
     if known is not None:

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta
 from modicum.api import operations
 from modicum.api.local.handlers.pagination import Cursor, Limit, after_of, cursor_of
 from modicum.api.local.handlers.registry import answers
-from modicum.api.local.history import story_of
+from modicum.api.local.history import history_of
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.views.releases import details_view, listed_view
 from modicum.api.local.visibility import may_see, seen
@@ -72,7 +72,7 @@ def release(
     """Return a release: what it is, what it costs, and who did what when."""
     told = seen(view, who, release)
     _, read, _ = view.look()
-    story = story_of(release, read(max(told.standing.seq - 1, 0)))
+    story = history_of(release, read(max(told.standing.seq - 1, 0)))
     plain = release_to_plain(told.release) if recorded else UNSET
     return details_view(told.standing, told.release, told.vocabulary, story, plain)
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Protocol, TypeVar
 
-from modicum.api.local.balances import Book, Entry, Reader
+from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.governance.approval_cases import active_policy
 from modicum.api.local.plans.commit import (
     Committed,
-    accepted_again,
+    accepted_releases,
     commit,
     committed_before,
     nothing_reserved,
@@ -26,7 +26,7 @@ from modicum.api.local.plans.rounds import (
     present_round,
     remainders,
 )
-from modicum.api.local.plans.solution import SOLVER, Situation, make_plan
+from modicum.api.local.plans.solution import SOLVER, PlanInput, make_plan
 from modicum.api.local.submit import RESERVATION_SECONDS
 from modicum.api.ports.storage import Clock
 from modicum.core.errors import Code, InputError, Problem
@@ -46,7 +46,7 @@ class Ledger(Protocol):
         """Do some work in the turn of a ledger that exists; it is durable then."""
         ...
 
-    def look(self, *, deciding: bool = False) -> tuple[Book, Reader, str]:
+    def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of a ledger that exists, its reader, and the time."""
         ...
 
@@ -139,7 +139,7 @@ class Rounds:
         compiled = active_policy(book)
         opened = must_be_open(present_round(book, compiled))
         with book.followed_at(compiled, read, now) as followed:
-            situation = Situation(
+            situation = PlanInput(
                 opened.id, followed.balances, book.state, day_of(now), self._actor
             )
             return make_plan(situation, requests, solver, Means(engine_of, on_step))
@@ -167,7 +167,7 @@ class Rounds:
         if done is not None:
             return done
         refuse_stale(book, plan, (book.state.seq, book.state.head))
-        accepted = accepted_again(plan, active_policy(book), reserve_seconds)
+        accepted = accepted_releases(plan, active_policy(book), reserve_seconds)
         if not accepted:
             return nothing_reserved(book, plan)
         return self._ledger.turn(

@@ -11,14 +11,14 @@ from modicum.api.local.governance.approval_cases import (
 from modicum.core.errors import ApprovalError, Code, Problem
 from modicum.ledger import RecordedRelease, State
 from modicum.ledger.decision.approvals import (
-    Hearing,
-    hearings_of_release,
+    ApprovalState,
+    release_approvals,
     roles_missing,
 )
 from modicum.policy import Policy
 
 
-def in_the_way(
+def obstacles_of(
     release: RecordedRelease, policy: Policy, state: State, actor: str
 ) -> Iterator[str]:
     """Yield what keeps a plan from reserving a release, line by line.
@@ -47,7 +47,7 @@ def _missing_consent(
     Who plans is seldom who asks. So where who asks may not be among those who agree,
     the release must say who that is: else they could agree to it themselves.
     """
-    heard = hearings_of_release(release, policy, state, actor)
+    heard = release_approvals(release, policy, state, actor)
     named = "requester" in {**release.metadata, **release.labels}
     if not named and any(not one.approval.requester_may_approve for one in heard):
         yield (
@@ -57,7 +57,7 @@ def _missing_consent(
         )
     agreed = {
         person
-        for one in hearings_of_release(release, policy, state)
+        for one in release_approvals(release, policy, state)
         for person in one.agreed
     }
     for one in missing_approvals(heard):
@@ -66,7 +66,7 @@ def _missing_consent(
         yield from _uncounted(one, agreed)
 
 
-def _uncounted(heard: Hearing, agreed: set[str]) -> Iterator[str]:
+def _uncounted(heard: ApprovalState, agreed: set[str]) -> Iterator[str]:
     """Yield who agreed, and does not count as they ask for it themselves."""
     for person in heard.asking:
         if person in agreed:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from modicum.api.local.balances import Book, Entry
+from modicum.api.local.balances import Entry, LedgerBalances
 from modicum.api.local.governance.approval_cases import active_policy
-from modicum.api.local.plans.admission import in_the_way
-from modicum.api.local.plans.plan import Asked, Plan
+from modicum.api.local.plans.admission import obstacles_of
+from modicum.api.local.plans.plan import Plan, RequestOutcome
 from modicum.api.local.plans.rounds import must_be_open, present_round
 from modicum.api.local.submit import (
     RESERVATION_SECONDS,
@@ -26,7 +26,7 @@ from modicum.core.errors import (
 )
 from modicum.core.yaml_reader import read_document
 from modicum.ledger import RecordedRelease, decide
-from modicum.ledger.decision.approvals import approved_by, hearings_of_release
+from modicum.ledger.decision.approvals import approved_by, release_approvals
 from modicum.ledger.log.events import PlanCommitted, ReleaseReserved
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import ReservationBound
@@ -53,7 +53,7 @@ class Committed:
     head: str
 
 
-def accepted_again(
+def accepted_releases(
     plan: Plan,
     compiled: CompiledPolicy,
     reserve_seconds: int = RESERVATION_SECONDS,
@@ -79,7 +79,7 @@ def accepted_again(
 
 
 def _read_again(
-    one: Asked, plan: str, compiled: CompiledPolicy, reserve_seconds: int
+    one: RequestOutcome, plan: str, compiled: CompiledPolicy, reserve_seconds: int
 ) -> Submission:
     try:
         node = read_document(one.text.encode(), f"{plan}: {one.release}")
@@ -91,7 +91,7 @@ def _read_again(
     return found
 
 
-def committed_before(book: Book, plan: Plan) -> Committed | None:
+def committed_before(book: LedgerBalances, plan: Plan) -> Committed | None:
     """Return what a plan reserved when it was committed; None if it was not.
 
     So whoever does not know whether a commit was stored may try again.
@@ -115,7 +115,7 @@ def committed_before(book: Book, plan: Plan) -> Committed | None:
     return None
 
 
-def nothing_reserved(book: Book, plan: Plan) -> Committed:
+def nothing_reserved(book: LedgerBalances, plan: Plan) -> Committed:
     """Return what a plan reserves that accepts nothing. It leaves no entry.
 
     Args:
@@ -126,7 +126,7 @@ def nothing_reserved(book: Book, plan: Plan) -> Committed:
     return Committed(plan.id, plan.round, (), "", state.seq, state.head)
 
 
-def refuse_stale(book: Book, plan: Plan, last: tuple[int, str]) -> None:
+def refuse_stale(book: LedgerBalances, plan: Plan, last: tuple[int, str]) -> None:
     """Refuse a plan that was made on another ledger than the one that is there.
 
     Args:
@@ -185,7 +185,7 @@ def _reserve(entry: Entry, plan: str, one: Submission, clock: Clock) -> str:
     why = "; ".join(_in_the_way(entry, compiled, release))
     if why:
         raise _refused(plan, release.id, why)
-    heard = hearings_of_release(release, compiled.policy, entry.book.state, entry.actor)
+    heard = release_approvals(release, compiled.policy, entry.book.state, entry.actor)
     bound = compiled.policy.reservations or ReservationBound()
     seconds = min(one.reserve_seconds, bound.seconds(is_large=False))
     expires_at = clock.after(entry.now, seconds)
@@ -198,7 +198,7 @@ def _in_the_way(
     entry: Entry, compiled: CompiledPolicy, release: RecordedRelease
 ) -> Iterator[str]:
     state = entry.book.state
-    yield from in_the_way(release, compiled.policy, state, entry.actor)
+    yield from obstacles_of(release, compiled.policy, state, entry.actor)
     if release.id not in state.releases:
         verdict = decide(entry.followed(compiled).balances, release, entry.day)
         if not verdict.allowed:

@@ -31,7 +31,7 @@ from modicum.core.reader import (
 from modicum.ledger import RuleLoss
 from modicum.ledger.decision.amounts import amounts
 from modicum.planner.ledger_round.denial_reasons import Obstacle, obstacles
-from modicum.planner.ledger_round.plan import Planned
+from modicum.planner.ledger_round.plan import RoundPlan
 from modicum.planner.ledger_round.presolve import LeftOut, Reason
 from modicum.release.utility import exact_utility
 
@@ -50,7 +50,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestOutcome:
     """What becomes of one request.
 
     Attributes:
@@ -93,16 +93,16 @@ class Plan:
     solver: str
     remark: str
     accepted: tuple[str, ...]
-    asked: tuple[Asked, ...]
+    asked: tuple[RequestOutcome, ...]
 
     @property
-    def to_reserve(self) -> tuple[Asked, ...]:
+    def to_reserve(self) -> tuple[RequestOutcome, ...]:
         """The requests that are accepted, in the order in which they are reserved."""
         by_id = {one.release: one for one in self.asked}
         return tuple(by_id[release] for release in self.accepted)
 
     @property
-    def by_outcome(self) -> Mapping[Outcome, tuple[Asked, ...]]:
+    def by_outcome(self) -> Mapping[Outcome, tuple[RequestOutcome, ...]]:
         """The requests by what becomes of them, each in their order."""
         return {
             outcome: tuple(one for one in self.asked if one.outcome is outcome)
@@ -175,7 +175,7 @@ class Plan:
         }
 
 
-def _asked_to_plain(one: Asked) -> Plain:
+def _asked_to_plain(one: RequestOutcome) -> Plain:
     return {
         "release": one.release,
         "content": one.content,
@@ -245,9 +245,9 @@ def _changed(tree: Node) -> ConflictError:
     )
 
 
-def _read_asked(node: Node) -> Asked:
+def _read_asked(node: Node) -> RequestOutcome:
     fields = Fields(node, "a request of the plan")
-    found = Asked(
+    found = RequestOutcome(
         release=release_id(fields.take("release"), "`release`"),
         content=line(fields.take("content"), "`content`"),
         utility=_utility(fields.take("utility")),
@@ -300,7 +300,7 @@ def left_out_lines(one: LeftOut) -> Iterator[str]:
     yield from dict.fromkeys(locked_remedy(why, unit) for why, unit in locked if why)
 
 
-def rejected_lines(planned: Planned, request: int) -> Iterator[str]:
+def rejected_lines(planned: RoundPlan, request: int) -> Iterator[str]:
     """Yield why a request was planned and not accepted.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from modicum.api.local.balances import Book, Entry
+from modicum.api.local.balances import Entry, LedgerBalances
 from modicum.api.local.explanation.charges import cells_of, fullest, standing_of
 from modicum.api.local.governance.approval_cases import active_policy
 from modicum.api.local.plans.admission import refuse_others
@@ -148,7 +148,7 @@ def _turn_over(
         entry.add(GroupActivated(number, name))
 
 
-def present_round(book: Book, compiled: CompiledPolicy) -> Round | None:
+def present_round(book: LedgerBalances, compiled: CompiledPolicy) -> Round | None:
     """Return the round that is open; None before the first.
 
     Args:

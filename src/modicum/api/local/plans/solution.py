@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from modicum.api.local.plans.admission import in_the_way
+from modicum.api.local.plans.admission import obstacles_of
 from modicum.api.local.plans.plan import (
-    Asked,
     Outcome,
     Plan,
+    RequestOutcome,
     left_out_lines,
     rejected_lines,
 )
@@ -20,7 +20,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger import Balances, RecordedRelease, State
 from modicum.planner.allocation.optimum import BestEachRound
 from modicum.planner.ledger_round.cancellation import Means
-from modicum.planner.ledger_round.plan import ON_LEDGER, Planned, plan_round
+from modicum.planner.ledger_round.plan import ON_LEDGER, RoundPlan, plan_round
 
 #: Chooses if nothing else is said.
 SOLVER = "dpk"
@@ -29,7 +29,7 @@ _WORTH_MAX = 2**40
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class PlanInput:
     """What a plan is made on.
 
     Attributes:
@@ -48,7 +48,7 @@ class Situation:
 
 
 def make_plan(
-    situation: Situation,
+    situation: PlanInput,
     requests: Sequence[Request],
     solver: str = SOLVER,
     means: Means | None = None,
@@ -96,9 +96,9 @@ def make_plan(
     )
 
 
-def _asked(request: Request, outcome: Outcome, why: tuple[str, ...]) -> Asked:
+def _asked(request: Request, outcome: Outcome, why: tuple[str, ...]) -> RequestOutcome:
     accepted = outcome is Outcome.ACCEPTED
-    return Asked(
+    return RequestOutcome(
         release=request.release.id,
         content=request.release.content,
         utility=request.utility,
@@ -109,7 +109,7 @@ def _asked(request: Request, outcome: Outcome, why: tuple[str, ...]) -> Asked:
 
 
 def _outcomes(
-    planned: Planned, requests: int
+    planned: RoundPlan, requests: int
 ) -> Iterator[tuple[Outcome, tuple[str, ...]]]:
     accepted = set(planned.accepted)
     left_out = {one.request: one for one in planned.left_out}
@@ -122,10 +122,10 @@ def _outcomes(
             yield Outcome.REJECTED, tuple(rejected_lines(planned, number))
 
 
-def _in_the_way(situation: Situation, release: RecordedRelease) -> Iterator[str]:
+def _in_the_way(situation: PlanInput, release: RecordedRelease) -> Iterator[str]:
     """Return why a release cannot be planned, whatever is left."""
     policy = situation.balances.compiled.policy
-    return in_the_way(release, policy, situation.state, situation.actor)
+    return obstacles_of(release, policy, situation.state, situation.actor)
 
 
 def _weights(worth: Sequence[Fraction]) -> list[int]:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from modicum.core.record import dataclass
 from modicum.ledger import GENESIS, Record, RecordedRelease, State
-from modicum.ledger.decision.balances import Brought
+from modicum.ledger.decision.balances import ReservedRelease
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     Event,
@@ -23,7 +23,7 @@ from modicum.ledger.log.events import (
     day_of_release,
 )
 from modicum.ledger.replay.fold import fold
-from modicum.ledger.replay.part_migration import Retelling
+from modicum.ledger.replay.part_migration import PartMigration
 from modicum.ledger.state.state import ActivePolicy
 from modicum.policy import CompiledPolicy
 
@@ -94,7 +94,7 @@ class History:
         """What was asked for, oldest first."""
         return tuple(step for step in self.steps if isinstance(step, Attempt))
 
-    def brought(self, compiled: CompiledPolicy) -> tuple[Brought, ...]:
+    def brought(self, compiled: CompiledPolicy) -> tuple[ReservedRelease, ...]:
         """Return every release that was ever brought in, in the order they came in.
 
         Args:
@@ -102,7 +102,7 @@ class History:
         """
         words = self.words(compiled)
         return tuple(
-            Brought(
+            ReservedRelease(
                 words.release(one.release, one.seq),
                 one.day,
                 one.outcome not in GIVEN_UP,
@@ -111,9 +111,9 @@ class History:
             if one.outcome != DENIED
         )
 
-    def words(self, compiled: CompiledPolicy) -> Retelling:
+    def words(self, compiled: CompiledPolicy) -> PartMigration:
         """Return what tells releases in the words of a policy."""
-        return Retelling(self.policies, compiled.policy.vocabulary.population)
+        return PartMigration(self.policies, compiled.policy.vocabulary.population)
 
 
 def history_of(records: Iterable[Record], now: str) -> History:

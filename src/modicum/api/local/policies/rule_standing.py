@@ -12,7 +12,7 @@ from modicum.api.local.policies.replay import History
 from modicum.core.record import dataclass
 from modicum.ledger import Balances, RuleLoss
 from modicum.ledger.decision.amounts import Amounts, amounts
-from modicum.ledger.decision.decide import over_history
+from modicum.ledger.decision.decide import verdict_over_history
 from modicum.policy import CompiledPolicy, Rule
 
 
@@ -65,7 +65,7 @@ def rule_standing(
     brought = history.brought(compiled)
     balances = Balances(compiled, brought)
     cell = fullest(cells_of(balances, rule), compiled)
-    loss = over_history(balances, rule, Total())
+    loss = verdict_over_history(balances, rule, Total())
     loss = replace(loss, before=cell.total, cell=cell.words)
     coordinate = decisive(loss)
     charged = spent_in(cell, brought, compiled)

@@ -20,7 +20,7 @@ from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.reader import Problems, fail, nearest
 from modicum.ledger import Balances, RecordedRelease, decide
-from modicum.ledger.decision.approvals import approvals_asked
+from modicum.ledger.decision.approvals import approvals_required
 from modicum.ledger.decision.balances import brought, facts_of
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import Approval, Guard
@@ -106,7 +106,7 @@ def run_test(test: PolicyTest, compiled: CompiledPolicy) -> Answer:
         policy_active=False,
         seq=0,
         head="0" * 64,
-        approvals=approvals_asked(release, compiled.policy),
+        approvals=approvals_required(release, compiled.policy),
     )
     if not decision.allowed:
         outcome = Outcome.DENY

@@ -11,7 +11,7 @@ import msgspec
 from modicum.api.local.decision import Decision
 from modicum.api.local.queries.execution import answered, must_fit
 from modicum.api.local.queries.variants import of_query
-from modicum.api.ports.engine import Engine, Engines, Lots, Sampler
+from modicum.api.ports.engine import Engine, Engines, Sampler, SecretSource
 from modicum.api.ports.reservation import InUse
 from modicum.core.diagnostics import nearest
 from modicum.core.document import Node
@@ -95,7 +95,7 @@ def must_be_query(given: object) -> None:
     )
 
 
-class Asking(Protocol):
+class PricingLedger(Protocol):
     """What pricing a query needs of a ledger."""
 
     def check(self, release: Node) -> Decision:
@@ -103,7 +103,7 @@ class Asking(Protocol):
         ...
 
 
-class Planning(Asking, Protocol):
+class Planning(PricingLedger, Protocol):
     """What planning a query needs of a ledger."""
 
     def policy(self) -> CompiledPolicy:
@@ -162,7 +162,7 @@ class Ran:
         return self.answers._repr_html_()
 
 
-def planned(ledger: Asking, query: QueryFile) -> Decision:
+def planned(ledger: PricingLedger, query: QueryFile) -> Decision:
     """Return what a ledger would say to a query. Reads no row, writes nothing.
 
     Args:
@@ -282,7 +282,7 @@ class Queries:
         query: QueryFile,
         engine: Engine,
         sampler: Sampler,
-        lots: Lots,
+        lots: SecretSource,
         *,
         begun: Callable[[Decision], None] = lambda _: None,
         complete: Callable[[Answers], None] = lambda _: None,
@@ -377,7 +377,7 @@ class Where:
 
 
 def answers_under(
-    use: InUse, ledger: Asking, engines: Engines, query: QueryFile, where: Where
+    use: InUse, ledger: PricingLedger, engines: Engines, query: QueryFile, where: Where
 ) -> Answers:
     """Return the answers to the very query that is reserved.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from modicum.api.ports.engine import Engine, Lots, Sampler
+from modicum.api.ports.engine import Engine, Sampler, SecretSource
 from modicum.core.errors import Code, InvariantError, Problem, check
 from modicum.core.redaction import scrubbed
 from modicum.query.aggregates import nodes_of
@@ -38,7 +38,9 @@ def must_fit(lowered: Lowered, engine: Engine, sampler: Sampler) -> None:
     must_be_drawn(lowered, sampler)
 
 
-def answered(query: QueryFile, engine: Engine, sampler: Sampler, lots: Lots) -> Answers:
+def answered(
+    query: QueryFile, engine: Engine, sampler: Sampler, lots: SecretSource
+) -> Answers:
     """Return the answers to a query whose loss is spent.
 
     Args:
@@ -96,7 +98,7 @@ def must_be_drawn(lowered: Lowered, sampler: Sampler) -> None:
 
 
 def noisy_of(
-    lowered: Lowered, engine: Engine, sampler: Sampler, lots: Lots
+    lowered: Lowered, engine: Engine, sampler: Sampler, lots: SecretSource
 ) -> dict[str, dict[Group, int]]:
     """Return what an engine computes of a query, with noise; nothing is reserved.
 
@@ -113,7 +115,7 @@ class _Run:
     """One run of a query: exact numbers come in, noisy ones go out."""
 
     def __init__(
-        self, lowered: Lowered, engine: Engine, sampler: Sampler, lots: Lots
+        self, lowered: Lowered, engine: Engine, sampler: Sampler, lots: SecretSource
     ) -> None:
         self._lowered = lowered
         self._engine = engine

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from modicum.api.local.alternatives.largest_fit import RUNGS, number_on, rung_below
-from modicum.api.local.alternatives.options import Asked
+from modicum.api.local.alternatives.options import DeniedRelease
 from modicum.api.local.alternatives.trials import Trials, full_rules
 from modicum.api.local.decision import Decision
 from modicum.api.local.explanation.budget_fit import least
@@ -41,14 +41,14 @@ def of_query(query: QueryFile, decision: Decision) -> Decision:
         query: The query.
         decision: What the ledger said to the release that it is.
     """
-    if not isinstance(decision.again, Asked):
+    if not isinstance(decision.again, DeniedRelease):
         return decision
-    again = AskedQuery(query, decision.again)
+    again = DeniedQuery(query, decision.again)
     return msgspec.structs.replace(decision, again=again)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedQuery:
+class DeniedQuery:
     """A query, and the ledger that it was asked of.
 
     Attributes:
@@ -57,7 +57,7 @@ class AskedQuery:
     """
 
     query: QueryFile
-    asked: Asked
+    asked: DeniedRelease
 
     def largest_fit(self, vary: str, mechanism: str | None) -> Fit:
         """Return the closest variant of the query file that would pass now.

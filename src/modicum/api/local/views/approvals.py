@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from modicum.api.local.governance.activation import Activation, Weighed
-from modicum.api.local.governance.approval_cases import Spoken
-from modicum.api.local.governance.approvals import Said
+from modicum.api.local.governance.activation import Activation, ActivationPreview
+from modicum.api.local.governance.approval_cases import VoteEntry
+from modicum.api.local.governance.approvals import RecordedVote
 from modicum.api.local.governance.proposals import PendingPolicy, Proposed
 from modicum.api.local.governance.requests import PendingRequest, Requested
 from modicum.api.local.views.ledger import problems_view
@@ -17,11 +17,11 @@ from modicum.api.local.views.policy_changes import conflict_view
 from modicum.api.schema import approval as schema
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.policy import PolicyName
-from modicum.ledger.decision.approvals import Hearing
+from modicum.ledger.decision.approvals import ApprovalState
 from modicum.ledger.state.pending import Proposal, Request
 
 
-def approvals_view(heard: Iterable[Hearing]) -> tuple[schema.ApprovalStatus, ...]:
+def approvals_view(heard: Iterable[ApprovalState]) -> tuple[schema.ApprovalStatus, ...]:
     """Return where approvals stand."""
     return tuple(
         schema.ApprovalStatus(
@@ -39,7 +39,7 @@ def approvals_view(heard: Iterable[Hearing]) -> tuple[schema.ApprovalStatus, ...
     )
 
 
-def vote_view(one: Spoken, *, current: bool) -> schema.Vote:
+def vote_view(one: VoteEntry, *, current: bool) -> schema.Vote:
     """Return a vote.
 
     Args:
@@ -59,7 +59,7 @@ def vote_view(one: Spoken, *, current: bool) -> schema.Vote:
     )
 
 
-def receipt_view(said: Said) -> schema.VoteReceipt:
+def receipt_view(said: RecordedVote) -> schema.VoteReceipt:
     """Return a vote that was cast just now, and where the approvals stand after it."""
     return schema.VoteReceipt(
         subject=said.topic.subject,
@@ -153,7 +153,7 @@ def pending_policy_view(one: PendingPolicy) -> schema.PendingProposal:
     )
 
 
-def conflicts_view(weighed: Weighed) -> tuple[schema.ActivationConflict, ...]:
+def conflicts_view(weighed: ActivationPreview) -> tuple[schema.ActivationConflict, ...]:
     """Return the rules that history exceeds under a policy.
 
     Args:
@@ -170,7 +170,7 @@ def conflicts_view(weighed: Weighed) -> tuple[schema.ActivationConflict, ...]:
 
 
 def activation_view(
-    weighed: Weighed, done: Activation | None = None
+    weighed: ActivationPreview, done: Activation | None = None
 ) -> schema.Activation:
     """Return what it means to activate a policy, or that it was.
 

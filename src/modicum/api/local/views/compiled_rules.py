@@ -13,7 +13,7 @@ from modicum.api.local.views.ledger import problems_view
 from modicum.api.schema import policy as schema
 from modicum.policy import CompiledPolicy, Rule, RuleSet
 from modicum.policy.pruning.logic import Logic
-from modicum.policy.vacuous_rules import AboutNothing
+from modicum.policy.vacuous_rules import VacuousRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def compiled_rules(
         (compiled.rules, compiled.pruned),
         (compiled.release_rules, compiled.pruned_alone),
     ):
-        nothing = AboutNothing(rules, logic)
+        nothing = VacuousRules(rules, logic)
         for number in range(len(rules))[_within(start, stop, before)]:
             yield CompiledRule(rules, number, pruned.witness[number], number in nothing)
         before += len(rules)

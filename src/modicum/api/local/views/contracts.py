@@ -9,8 +9,13 @@ from typing import Any, cast
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from modicum.api.local.escrow.approvals import SaidToContract, SaidToData
-from modicum.api.local.escrow.review import Examined, Looked, Priced, Word
+from modicum.api.local.escrow.approvals import RecordedContractVote, RecordedVersionVote
+from modicum.api.local.escrow.review import (
+    ContractRecord,
+    ContractReview,
+    OwnerVote,
+    QueryPrice,
+)
 from modicum.api.schema import escrow as schema
 from modicum.api.schema.ledger import Head
 from modicum.escrow.inspection import WHY, Inspection
@@ -116,7 +121,9 @@ def _consent_view(one: Consent) -> schema.Consent:
     )
 
 
-def listed_view(looked: Looked, *, recorded: bool = False) -> schema.ListedContract:
+def listed_view(
+    looked: ContractReview, *, recorded: bool = False
+) -> schema.ListedContract:
     """Return a contract as an item of a list.
 
     Args:
@@ -133,7 +140,7 @@ def listed_view(looked: Looked, *, recorded: bool = False) -> schema.ListedContr
 
 
 def details_view(
-    found: Examined,
+    found: ContractRecord,
     program: Program | None,
     inspection: Inspection | None,
     *,
@@ -167,7 +174,7 @@ def details_view(
     )
 
 
-def votes_view(votes: Iterable[Word]) -> tuple[schema.ContractVote, ...]:
+def votes_view(votes: Iterable[OwnerVote]) -> tuple[schema.ContractVote, ...]:
     """Return the votes of owners on a contract, the oldest first."""
     return tuple(
         schema.ContractVote(
@@ -182,7 +189,7 @@ def votes_view(votes: Iterable[Word]) -> tuple[schema.ContractVote, ...]:
     )
 
 
-def _priced_view(one: Priced, *, deep: bool) -> schema.PricedQuery:
+def _priced_view(one: QueryPrice, *, deep: bool) -> schema.PricedQuery:
     shown, decision = None, one.decision
     if decision is not None:
         found = decision.explanation() if deep else None
@@ -228,7 +235,7 @@ def remarks_view(found: Inspection) -> tuple[schema.ProgramRemark, ...]:
     )
 
 
-def receipt_view(said: SaidToContract) -> schema.ContractVoteReceipt:
+def receipt_view(said: RecordedContractVote) -> schema.ContractVoteReceipt:
     """Return the vote of an owner, and where the contract stands after it."""
     contract = said.flow.contract
     return schema.ContractVoteReceipt(
@@ -243,7 +250,7 @@ def receipt_view(said: SaidToContract) -> schema.ContractVoteReceipt:
     )
 
 
-def version_receipt_view(said: SaidToData) -> schema.VersionVoteReceipt:
+def version_receipt_view(said: RecordedVersionVote) -> schema.VersionVoteReceipt:
     """Return the vote of an owner, and where the version stands after it."""
     return schema.VersionVoteReceipt(
         **asdict(version_view(said.version)),

@@ -12,7 +12,7 @@ from modicum.accounting.grid import DELTA, coordinate_name
 from modicum.api.local.decision import Decision, LossesTold
 from modicum.api.local.explanation.denial_text import amount
 from modicum.api.local.explanation.remedies import Explanation, Options
-from modicum.api.local.history import Happened
+from modicum.api.local.history import ReleaseEntry
 from modicum.api.schema import release as schema
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.shape import Plain
@@ -64,7 +64,7 @@ def details_view(
     standing: Standing,
     release: RecordedRelease,
     vocabulary: Vocabulary,
-    story: Iterable[Happened],
+    story: Iterable[ReleaseEntry],
     recorded: Plain | UnsetType = UNSET,
 ) -> schema.ReleaseDetails:
     """Return a release with its history.
@@ -84,7 +84,7 @@ def details_view(
     )
 
 
-def _event_view(one: Happened) -> schema.ReleaseEvent:
+def _event_view(one: ReleaseEntry) -> schema.ReleaseEvent:
     body = one.event.body
     return schema.ReleaseEvent(
         entry=one.seq,

@@ -24,11 +24,11 @@ def compiled(loop: _Loop) -> _Loop:
         made: Any = njit(cache=True)(loop)
     except RuntimeError:
         return cast("_Loop", njit(loop))
-    made._cache._cache_file._source_stamp = what_it_says(made)  # noqa: SLF001
+    made._cache._cache_file._source_stamp = code_digest(made)  # noqa: SLF001
     return cast("_Loop", made)
 
 
-def what_it_says(loop: Any) -> str:
+def code_digest(loop: Any) -> str:
     """Return a digest of a compiled loop's code, and of the loops that it calls.
 
     Args:
@@ -42,7 +42,7 @@ def what_it_says(loop: Any) -> str:
     for name in code.co_names:
         used = around.get(name)
         if hasattr(used, "py_func"):
-            said.append(what_it_says(used))
+            said.append(code_digest(used))
         else:
             is_number = isinstance(used, (int, float, np.generic))
             said.append(f"{name} = {used!r}" if is_number else name)
