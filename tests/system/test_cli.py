@@ -440,7 +440,7 @@ def test_parameters_are_read_as_typer_reads_them(
             assert read(quick, value, ctx) == read(slow, value, ctx), value
 
 
-def read(parameter: Any, value: object, ctx: typer.Context) -> object:
+def read(parameter: Any, value: object, ctx: Any) -> object:
     """Return what a parameter reads, or what it says is wrong."""
     try:
         found = parameter.get_runtime_param().coerce(value, parameter, ctx)

@@ -181,14 +181,14 @@ def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) 
 
 later(
     app,
-    run="release_run.run",
-    list="release_list.list_releases",
+    run="release.run",
+    list="release.list_releases",
     show="release_show.show",
-    record_past="record_past.record_past",
-    redescribe="redescribe.redescribe",
+    record_past="backfill.record_past",
+    redescribe="backfill.redescribe",
     approve="governance.approve",
     reject="governance.reject",
-    approvals="approvals.approvals",
+    approvals="release.approvals",
 )
 
 

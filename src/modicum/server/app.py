@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Lifespan
 
+from modicum.api.local import handlers
 from modicum.api.operations import PREFIX
 from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
 from modicum.server.auth.anonymous_limits import AnonymousLimits
@@ -65,10 +66,10 @@ _CODES: Final = {
 #: Where data and programs are sent into an escrow.
 _DATA_PATHS: Final = re.compile(f"{PREFIX}/escrow/(?:data/[^/]+/versions|contracts)")
 
-#: Modules of `modicum.api.local.handlers`, and what their operations are listed under.
+#: Modules of operations that only read, and what these are listed under.
 _READS: Final = (
-    *(("releases", "releases"), ("policies", "policies")),
-    *(("log", "ledger"), ("rounds", "rounds")),
+    *((handlers.releases, "releases"), (handlers.policies, "policies")),
+    *((handlers.log, "ledger"), (handlers.rounds, "rounds")),
 )
 
 _METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")

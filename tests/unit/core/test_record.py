@@ -15,7 +15,7 @@ from modicum.core import record
 Decorator = Callable[..., Any]
 
 
-def classes(dataclass: Decorator) -> dict[str, type]:
+def classes(dataclass: Decorator) -> dict[str, Any]:
     """Return the same classes, made by a decorator."""
 
     @dataclass(frozen=True, slots=True)
@@ -107,11 +107,14 @@ def classes(dataclass: Decorator) -> dict[str, type]:
 
 
 STANDARD, QUICK = classes(dataclasses.dataclass), classes(record.dataclass)
-GIVEN = {"Nothing": [()], "Slots": [(1,), (2, (3,)), (1, (1, 2), [4], "x")]}
+GIVEN: dict[str, list[tuple[Any, ...]]] = {
+    "Nothing": [()],
+    "Slots": [(1,), (2, (3,)), (1, (1, 2), [4], "x")],
+}
 EACH = pytest.mark.parametrize("name", STANDARD)
 
 
-def objects(cls: type, name: str) -> list[Any]:
+def objects(cls: Any, name: str) -> list[Any]:
     """Return objects of a class, always the same."""
     return [cls(*given) for given in GIVEN.get(name, [(1,), (2,), (1,)])]
 
@@ -135,7 +138,7 @@ def test_objects_are_equal_and_hashed_alike(name: str) -> None:
 @EACH
 def test_fields_are_those_of_the_standard_decorator(name: str) -> None:
     standard, quick = STANDARD[name], QUICK[name]
-    assert dataclasses.is_dataclass(quick)
+    assert dataclasses.is_dataclass(QUICK[name])
     assert [(one.name, one.type) for one in dataclasses.fields(quick)] == [
         (one.name, one.type) for one in dataclasses.fields(standard)
     ]

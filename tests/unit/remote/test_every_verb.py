@@ -60,6 +60,7 @@ BESIDES = {
         "found",
         "head",
         "looking",
+        "read",
     },
     RemoteWorkspace: {"audits", "close", "jobs", "policies"},
     RemoteGovernance: set(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable
+from types import ModuleType
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
@@ -21,16 +22,16 @@ from modicum.server.routes.openapi_parts import serve
 _LIMITS = ("ge", "le", "min_length", "max_length", "pattern", "description")
 
 
-def routes_of(module: str, tag: str) -> APIRouter:
+def routes_of(module: ModuleType, tag: str) -> APIRouter:
     """Return the routes of a module of `modicum.api.local.handlers`.
 
     Args:
-        module: The name of the module.
+        module: The module.
         tag: What its operations are listed under.
     """
     router = APIRouter(tags=[tag])
     for one in all_reads():
-        if one.answer.__module__.endswith(f".reads.{module}"):
+        if one.answer.__module__ == module.__name__:
             serve(router, one.operation)(_endpoint(one))
     return router
 
