@@ -258,7 +258,9 @@ def test_help_and_check_start_without_heavy_libraries(tmp_path: Path) -> None:
     help_modules = loaded_by("--help", folder=tmp_path)
     assert not {"ruamel", "sqlite3", "numpy", "pydantic"} & libraries(help_modules)
     commands = {one for one in help_modules if one.startswith("modicum.cli.")}
-    assert commands == {f"modicum.cli.{name}" for name in ("exits", "group", "main")}
+    assert commands == {
+        f"modicum.cli.{name}" for name in ("exit_codes", "group", "main")
+    }
     (tmp_path / "policy.yaml").write_text(POLICY)
     (tmp_path / "r.json").write_text(json.dumps(counts("r-1")))
     args = ("release", "check", "r.json", "--policy", "policy.yaml")

@@ -16,8 +16,7 @@ import pytest
 from samples.served import HEADER, Served, served
 from samples.small import POLICY
 
-from modicum.policy import compiler as compile_module
-from modicum.policy.lint.warnings import warnings_of
+from modicum.policy.lint import warnings
 from modicum.server.inputs.body import Body
 from modicum.server.service import policies, proposals
 from modicum.server.service.threads import (
@@ -249,6 +248,7 @@ def test_warnings_are_found_beside_the_loop_that_serves(
     server: Served, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[bool] = []
+    usual = warnings.warnings_of
 
     def noted(*given: Any) -> Any:
         try:
@@ -257,8 +257,8 @@ def test_warnings_are_found_beside_the_loop_that_serves(
             found.append(True)
         else:
             found.append(False)
-        return warnings_of(*given)
+        return usual(*given)
 
-    monkeypatch.setattr(compile_module, "warnings_of", noted)
+    monkeypatch.setattr(warnings, "warnings_of", noted)
     assert send_policy(server, f"/policies:{path}").status_code == 200
     assert found == [True]

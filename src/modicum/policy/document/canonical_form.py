@@ -40,8 +40,9 @@ COLUMNS = 88
 #: Top-level keys that stand together, without an empty line before them.
 _HEAD = frozenset({"modicum", "include", "name"})
 
-# Characters from U+00A1 are taken as letters here, whatever they are.
-_WORD = re.compile(r"[A-Za-z_\u00a1-\U0010ffff][A-Za-z0-9_.+/@\u00a1-\U0010ffff-]*")
+# A letter or `_`, then also digits and `.+-/@`; characters from U+00A1 are taken as
+# letters here, whatever they are. What is no such character compiles much faster.
+_WORD = re.compile(r"[^\x00-@\[-^`{-\xa0][^\x00-*,:-?\[-^`{-\xa0]*")
 # What YAML reads, or once read, as something else than text.
 _TAKEN = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 # Controls, line breaks, marks of byte order, and what changes the direction of text.
