@@ -122,9 +122,6 @@ def merged(parts: Iterable[Part]) -> tuple[Part, ...]:
 def read_batch(node: Node) -> Batch:
     """Return the batch that a document describes.
 
-    Args:
-        node: The document, with its places.
-
     Returns:
         The batch; equal mechanisms are put together.
 

@@ -99,9 +99,6 @@ def composed(parts: Iterable[tuple[Curve, int]]) -> Curve:
             mechanisms may be chosen after seeing earlier answers, as long as the
             curves are fixed beforehand.
 
-    Returns:
-        The sum in every measure.
-
     Source:
         Bun & Steinke 2016, Lemma 1.7 (arXiv:1605.02065); Mironov 2017, Prop. 1
         (arXiv:1702.07476); Dong, Roth & Su 2022, Cor. 3.3 (arXiv:1905.02383).

@@ -83,14 +83,7 @@ class Operation(Generic[A]):
         return _HOLE.findall(self.path)
 
     def address(self, **ids: str | int) -> str:
-        """Return the address below `PREFIX` with ids in its holes.
-
-        Args:
-            **ids: What the holes hold; it is quoted.
-
-        Raises:
-            KeyError: If a hole stays empty.
-        """
+        """Return the address below `PREFIX` with ids in its holes."""
         return _HOLE.sub(lambda hole: quote(str(ids[hole[1]]), safe=""), self.path)
 
 

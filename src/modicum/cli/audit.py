@@ -216,12 +216,7 @@ def _print_bits(statement: Statement) -> None:
 
 
 def refuse_no_output(output: Path | None, *, as_json: bool) -> None:
-    """Refuse to check a whole ledger for nothing.
-
-    Args:
-        output: Where the result goes, if to a file.
-        as_json: Whether it is printed as JSON.
-    """
+    """Refuse to check a whole ledger for nothing."""
     if output is None and not as_json:
         raise typer.BadParameter("name a file with  -o, or ask for  --json")
 

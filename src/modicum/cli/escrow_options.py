@@ -52,18 +52,7 @@ def open_escrow(
     keys: Path | None = None,
     uid: int | None = None,
 ) -> Workspace:
-    """Return a ledger with its escrow; without a vault where none is given.
-
-    Args:
-        ledger: Its path or URL.
-        actor: Who acts; None for the environment or the login name.
-        vault: The folder of the vault, or None.
-        keys: The file with its keys, or None.
-        uid: The user that programs run as, or None.
-
-    Raises:
-        UsageError: If there is no ledger, or no vault where it is said to be.
-    """
+    """Return a ledger with its escrow; without a vault where none is given."""
     from modicum.cli.ledger_access import no_ledger_at, open_workspace, refuse_no_ledger
 
     place = place_of(vault, keys, uid)
@@ -82,13 +71,7 @@ def open_escrow(
 def place_of(
     vault: Path | None, keys: Path | None, uid: int | None = None
 ) -> EscrowPlace | None:
-    """Return where an escrow keeps its data; None if nothing is said of a vault.
-
-    Args:
-        vault: The folder of the vault, or None.
-        keys: The file with its keys, or None.
-        uid: The user that programs run as, or None.
-    """
+    """Return where an escrow keeps its data; None if nothing is said of a vault."""
     if vault is None and keys is None:
         return None
     if vault is None or keys is None:

@@ -59,17 +59,7 @@ Unit = Annotated[
 def chosen_blocks(
     number: int | None, loss: str | None, noise: str, unit: str
 ) -> ByBlocks | None:
-    """Return how people are divided, as options say; None if they are not.
-
-    Args:
-        number: Into how many blocks.
-        loss: What it may cost.
-        noise: The kind of noise.
-        unit: The privacy unit; empty for the only one.
-
-    Raises:
-        InputError: If there are too few blocks, or too many.
-    """
+    """Return how people are divided, as options say; None if they are not."""
     from modicum.core.rationals import parse_number
     from modicum.escrow.blocks import ByBlocks
 
@@ -144,18 +134,7 @@ def chosen_program(
     *,
     compares: bool,
 ) -> Program:
-    """Return the program that options name.
-
-    Args:
-        task: The task file, or None.
-        code: The file of somebody's own code, or None.
-        scores: Where its scores lie, or None.
-        columns: By table, the columns of the answers; None if nobody knows.
-        compares: Whether own code compares.
-
-    Raises:
-        InputError: If a file cannot be read, or is no task or program.
-    """
+    """Return the program that options name."""
     from modicum.ops.escrow.inputs import read_program, read_task
 
     if (task is None) == (code is None):
@@ -179,15 +158,7 @@ def chosen_program(
 
 
 def tier_of(program: Program, tier: str | None) -> str:
-    """Return the sandbox that a program shall run in.
-
-    Args:
-        program: The program.
-        tier: What was asked for; None for the one for its language.
-
-    Raises:
-        UsageError: If there is no such sandbox.
-    """
+    """Return the sandbox that a program shall run in."""
     from modicum.ops.escrow.equipment import sandbox_of
 
     wasm = program.language == "wasm"
@@ -201,18 +172,7 @@ def tier_of(program: Program, tier: str | None) -> str:
 
 
 def queries_of(workspace: Workspace, contract: str) -> Mapping[str, QueryFile] | None:
-    """Return the queries of a contract, by release.
-
-    Args:
-        workspace: The ledger.
-        contract: What the contract is called.
-
-    Returns:
-        None if the active policy no longer reads them as it did.
-
-    Raises:
-        InputError: If there is no such contract.
-    """
+    """Return the queries of a contract, by release."""
     from modicum.api.local.escrow.review import examined
 
     found = {}
@@ -226,11 +186,7 @@ def queries_of(workspace: Workspace, contract: str) -> Mapping[str, QueryFile] |
 def columns_of(
     queries: Mapping[str, QueryFile] | None,
 ) -> Mapping[str, Sequence[str]] | None:
-    """Return the columns that answers have, by release.
-
-    Args:
-        queries: The queries, by release; None if nobody knows.
-    """
+    """Return the columns that answers have, by release."""
     if queries is None:
         return None
     return {

@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 
 
 def terms_lines(looked: ContractReview) -> Iterator[str]:
-    """Yield what is said of a contract that is asked for just now.
-
-    Args:
-        looked: The contract.
-    """
+    """Yield what is said of a contract that is asked for just now."""
     flow = looked.flow
     yield f"{heading(flow)}, until {seconds(flow.contract.expires_at)}"
     yield from consent_lines(looked.consents)
@@ -46,11 +42,7 @@ def terms_lines(looked: ContractReview) -> Iterator[str]:
 
 
 def heading(flow: Flow) -> str:
-    """Return which contract it is, and who asks for it.
-
-    Args:
-        flow: The contract.
-    """
+    """Return which contract it is, and who asks for it."""
     one = flow.contract
     for_whom = "" if one.analyst == flow.by else f" for {one.analyst}"
     return (
@@ -60,11 +52,7 @@ def heading(flow: Flow) -> str:
 
 
 def consent_lines(consents: Consents) -> Iterator[str]:
-    """Yield where the owners of each data set stand.
-
-    Args:
-        consents: Where they stand.
-    """
+    """Yield where the owners of each data set stand."""
     for one in consents.by_data:
         yield consent_line(one)
     if consents.people > 1:
@@ -74,11 +62,7 @@ def consent_lines(consents: Consents) -> Iterator[str]:
 
 
 def consent_line(one: Consent) -> str:
-    """Return where the owners of one data set stand.
-
-    Args:
-        one: Where they stand.
-    """
+    """Return where the owners of one data set stand."""
     mark = "MISSING" if one.missing or one.refused else "ok     "
     agreed = ", ".join(one.agreed) or "nobody yet"
     line = f"  {mark}  {one.quorum} of the owners of `{one.data}`: {agreed}"
@@ -91,11 +75,7 @@ def consent_line(one: Consent) -> str:
 
 
 def version_vote_lines(said: RecordedVersionVote) -> Iterator[str]:
-    """Yield what an owner said just now to a version of their data.
-
-    Args:
-        said: What they said.
-    """
+    """Yield what an owner said just now to a version of their data."""
     called = f"version {said.version.number} of `{said.version.id}`"
     yield _said(called, said)
     yield consent_line(said.consent)
@@ -109,11 +89,7 @@ def _said(called: str, said: RecordedContractVote | RecordedVersionVote) -> str:
 
 
 def vote_lines(said: RecordedContractVote) -> Iterator[str]:
-    """Yield what an owner said just now.
-
-    Args:
-        said: What they said.
-    """
+    """Yield what an owner said just now."""
     one = said.flow.contract
     yield _said(f"contract `{one.id}`", said)
     yield from consent_lines(said.consents)
@@ -123,11 +99,7 @@ def vote_lines(said: RecordedContractVote) -> Iterator[str]:
 
 
 def print_contracts(found: tuple[ContractReview, ...]) -> None:
-    """Print contracts as a table.
-
-    Args:
-        found: The contracts.
-    """
+    """Print contracts as a table."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -148,12 +120,7 @@ def print_contracts(found: tuple[ContractReview, ...]) -> None:
 
 
 def data_lines(name: str, one: DataSet) -> Iterator[str]:
-    """Yield what is registered of a data set.
-
-    Args:
-        name: What it is called.
-        one: The data set.
-    """
+    """Yield what is registered of a data set."""
     from modicum.ledger.log.contracts import Version
 
     owners = one.ownership.owners
@@ -175,11 +142,7 @@ def data_lines(name: str, one: DataSet) -> Iterator[str]:
 
 
 def print_disclosed(found: DisclosedResult) -> None:
-    """Print what went out.
-
-    Args:
-        found: What went out.
-    """
+    """Print what went out."""
     for release, answers in (found.answers or {}).items():
         print(printable(f"{release}:"))
         _print_answers(answers)

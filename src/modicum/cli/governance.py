@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 
 def approval_lines(heard: Iterable[ApprovalState]) -> Iterator[str]:
-    """Yield where each approval stands, and whether it is given.
-
-    Args:
-        heard: The approvals.
-    """
+    """Yield where each approval stands, and whether it is given."""
     from modicum.api.local.governance.approval_cases import approval_state_text
 
     return (
@@ -41,12 +37,7 @@ def approval_lines(heard: Iterable[ApprovalState]) -> Iterator[str]:
 
 
 def vote_line(one: VoteEntry, besides: str = "") -> str:
-    """Return what somebody said once.
-
-    Args:
-        one: What they said.
-        besides: Why it does not count here; empty if it does.
-    """
+    """Return what somebody said once."""
     verb = "approved" if one.approves else "rejected"
     about = f"{verb} ({besides})" if besides else verb
     roles = " and ".join(one.roles)
@@ -139,12 +130,7 @@ def reject(
 
 
 def signer_of(key: Path | None, passphrase_file: Path | None) -> SigningKey | None:
-    """Return the key that signs what somebody says; None if nobody does.
-
-    Args:
-        key: The file of the private key, or None.
-        passphrase_file: The file with its passphrase, or None.
-    """
+    """Return the key that signs what somebody says; None if nobody does."""
     from modicum.cli.ledger_signatures import open_key
 
     return None if key is None else open_key(key, passphrase_file)

@@ -100,12 +100,7 @@ class Commands(Mapping[str, Any]):
 
 
 def later(app: typer.Typer, **places: str) -> None:
-    """Add commands that are imported when they are needed.
-
-    Args:
-        app: The application.
-        places: Each command's module and name there; `_` stands for a dash in names.
-    """
+    """Add commands that are imported when they are needed."""
     app.registered_commands += [
         _Later(name.replace("_", "-"), place) for name, place in places.items()
     ]
@@ -120,12 +115,7 @@ class _Later(CommandInfo):
 
 
 def imported(place: str, name: str) -> Any:
-    """Import a command or a group of commands, and return it.
-
-    Args:
-        place: Its module in this package, and its name there.
-        name: What the command is called.
-    """
+    """Import a command or a group of commands, and return it."""
     module, attribute = place.split(".")
     found = getattr(import_module(f"modicum.cli.{module}"), attribute)
     if isinstance(found, typer.Typer):
@@ -136,12 +126,7 @@ def imported(place: str, name: str) -> Any:
 
 
 def group_of(app: typer.Typer, name: str) -> TyperGroup:
-    """Return what Typer would make of an application, its commands not yet built.
-
-    Args:
-        app: The application.
-        name: The name of the group.
-    """
+    """Return what Typer would make of an application, its commands not yet built."""
     bare = copy(app)
     bare.registered_commands, bare.registered_groups = [], []
     bare.rich_markup_mode = None

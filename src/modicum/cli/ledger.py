@@ -93,12 +93,7 @@ def balance(
 
 
 def print_balance(found: CellBalance, top: int) -> None:
-    """Print what a cell was charged, and by whom.
-
-    Args:
-        found: The cell.
-        top: How many releases to name.
-    """
+    """Print what a cell was charged, and by whom."""
     from modicum.api.local.explanation.denial_text import amount_text, room_text
 
     loss, spent = found.loss, found.spent

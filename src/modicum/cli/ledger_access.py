@@ -26,17 +26,7 @@ _SHOWN = 60
 def open_workspace(
     ledger: str, *, policy: Path | None = None, actor: str | None = None
 ) -> Workspace:
-    """Return a ledger to work with. It is there: only `modicum init` begins one.
-
-    Args:
-        ledger: Its path or URL.
-        policy: The policy file; None for the ledger's active policy.
-        actor: Who asks; None for the environment or the login name.
-
-    Raises:
-        UsageError: If there is none.
-        InputError: If the policy is malformed.
-    """
+    """Return a ledger to work with. It is there: only `modicum init` begins one."""
     workspace = open_or_begin(ledger, policy=policy, actor=actor)
     if not workspace.exists():
         raise no_ledger_at(ledger)
@@ -46,17 +36,7 @@ def open_workspace(
 def open_or_begin(
     ledger: str, *, policy: Path | None, actor: str | None = None
 ) -> Workspace:
-    """Return a ledger to work with; it need not be there yet.
-
-    Args:
-        ledger: Its path or URL.
-        policy: The policy file; None for the ledger's active policy.
-        actor: Who asks; None for the environment or the login name.
-
-    Raises:
-        UsageError: If it can be no ledger.
-        InputError: If the policy is malformed.
-    """
+    """Return a ledger to work with; it need not be there yet."""
     from modicum.ops import wiring
 
     refuse_no_ledger(ledger)
@@ -84,22 +64,13 @@ def open_view(
 
 
 def note_if_empty(view: LedgerView, ledger: str) -> None:
-    """Say on standard error that an empty ledger is asked, since there is none.
-
-    Args:
-        view: The ledger.
-        ledger: Its path or URL.
-    """
+    """Say on standard error that an empty ledger is asked, since there is none."""
     if not view.exists():
         note(f"note: there is no ledger at {shown(ledger)}: an empty one is asked")
 
 
 def no_ledger_at(ledger: str) -> UsageError:
-    """Return the mistake of a ledger that is not there.
-
-    Args:
-        ledger: Its path or URL.
-    """
+    """Return the mistake of a ledger that is not there."""
     given = "" if ledger == DEFAULT_LEDGER else f" --ledger {shown(ledger)}"
     begin = f"modicum init --policy policy.yaml{given}"
     remedy = f"correct --ledger, or begin one with  {begin}"
@@ -107,14 +78,7 @@ def no_ledger_at(ledger: str) -> UsageError:
 
 
 def open_log(ledger: str) -> MaintainedStore:
-    """Return the store of a ledger that is there.
-
-    Args:
-        ledger: Its path or URL.
-
-    Raises:
-        UsageError: If there is none.
-    """
+    """Return the store of a ledger that is there."""
     from modicum.storage.proofs import ledger_log
 
     refuse_no_ledger(ledger)
@@ -122,15 +86,7 @@ def open_log(ledger: str) -> MaintainedStore:
 
 
 def opened_source(bundle: Path | None, ledger: str) -> AbstractContextManager[Source]:
-    """Return a bundle, or else a ledger, to be opened for a report.
-
-    Args:
-        bundle: The path of the bundle, if there is one.
-        ledger: The path or URL of the ledger.
-
-    Raises:
-        UsageError: If it can be no ledger.
-    """
+    """Return a bundle, or else a ledger, to be opened for a report."""
     from modicum.reports.sources import opened_bundle, opened_ledger
 
     if bundle is not None:
@@ -140,14 +96,7 @@ def opened_source(bundle: Path | None, ledger: str) -> AbstractContextManager[So
 
 
 def refuse_no_ledger(ledger: str) -> None:
-    """Refuse the name of what is no file, and cannot become one. Writes nothing.
-
-    Args:
-        ledger: What was given as the path or URL of a ledger.
-
-    Raises:
-        UsageError: If it is a folder or a device, lies in no folder, or is no name.
-    """
+    """Refuse the name of what is no file, and cannot become one. Writes nothing."""
     if not ledger.strip() or "\0" in ledger:
         raise _refusal("the ledger's name is empty, or has a zero character in it")
     from modicum.storage.factory import open_store

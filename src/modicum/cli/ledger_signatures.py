@@ -165,12 +165,7 @@ def _hand_over(signed: Signed, output: Path | None, *, as_json: bool) -> None:
 
 
 def open_key(path: Path, passphrase_file: Path | None) -> SigningKey:
-    """Return a private key; ask for its passphrase if no file has it.
-
-    Args:
-        path: The key.
-        passphrase_file: The file with its passphrase, or None.
-    """
+    """Return a private key; ask for its passphrase if no file has it."""
     from modicum.storage.proofs.signing_keys import load_key, needs_passphrase
 
     phrase = read_passphrase(passphrase_file)
@@ -180,11 +175,7 @@ def open_key(path: Path, passphrase_file: Path | None) -> SigningKey:
 
 
 def _asked_passphrase(path: Path, *, confirm: bool) -> bytes:
-    """Return what somebody types at a terminal.
-
-    Raises:
-        UsageError: If there is no terminal: what is typed would be shown.
-    """
+    """Return what somebody types at a terminal."""
     from modicum.core.errors import Code, Problem, UsageError
 
     with warnings.catch_warnings():
@@ -211,11 +202,7 @@ def _asked_passphrase(path: Path, *, confirm: bool) -> bytes:
 
 
 def read_passphrase(path: Path | None) -> bytes | None:
-    """Return the first line of a file, None without a file.
-
-    Args:
-        path: The file, or None.
-    """
+    """Return the first line of a file, None without a file."""
     if path is None:
         return None
     from modicum.core.errors import Code, InputError, Problem

@@ -56,21 +56,13 @@ DEFAULT_LEDGER = "ledger.db"
 
 
 def point(as_of: str | None) -> int | str | None:
-    """Return the point in the past that `--as-of` names; None for the present.
-
-    Args:
-        as_of: What was given.
-    """
+    """Return the point in the past that `--as-of` names; None for the present."""
     given = as_of is not None and as_of.isascii() and as_of.isdecimal()
     return int(as_of) if as_of is not None and given else as_of
 
 
 def shown(ledger: str) -> str:
-    """Return what a ledger is called in front of people: no password is in it.
-
-    Args:
-        ledger: What was given.
-    """
+    """Return what a ledger is called in front of people: no password is in it."""
     from modicum.storage.factory import name_of
 
     return name_of(ledger)
@@ -80,11 +72,7 @@ _UNITS = {"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 
 
 def expires_in_seconds(text: str) -> int:
-    """Return how long `--expires-in` lets a reservation or a token stand.
-
-    Args:
-        text: What was given, such as `90s`, `30m`, `24h` or `7d`.
-    """
+    """Return how long `--expires-in` lets a reservation or a token stand."""
     number, unit = text[:-1], text[-1:]
     if (
         not number.isascii()
@@ -100,23 +88,13 @@ def expires_in_seconds(text: str) -> int:
 
 
 def was_given(context: typer.Context, parameter: str) -> bool:
-    """Return whether an option of the running command was typed, not left out.
-
-    Args:
-        context: Of the command.
-        parameter: What the command's function calls it.
-    """
+    """Return whether an option of the running command was typed, not left out."""
     source = context.get_parameter_source(parameter)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def exclusive_option(option: str, other: str) -> typer.BadParameter:
-    """Return the mistake of giving an option that another makes meaningless.
-
-    Args:
-        option: What nothing would hear.
-        other: Why.
-    """
+    """Return the mistake of giving an option that another makes meaningless."""
     return typer.BadParameter(
         f"{option} does not go with {other}; leave one of them out"
     )
@@ -124,11 +102,7 @@ def exclusive_option(option: str, other: str) -> typer.BadParameter:
 
 @contextmanager
 def from_options() -> Iterator[None]:
-    """Make a mistake in what options say one in the command line: exit code 2.
-
-    Raises:
-        UsageError: In place of an `InputError` from within.
-    """
+    """Make a mistake in what options say one in the command line: exit code 2."""
     try:
         yield
     except InputError as error:

@@ -45,10 +45,6 @@ def print_table(table: Table, *, spare: Sequence[str] = ()) -> None:
 
     Where there is too little room, columns are left out that can be spared. What is
     not to be wrapped is never cut; lines are longer than the terminal then.
-
-    Args:
-        table: The table.
-        spare: The headers of the columns that can be spared, the first one first.
     """
     from rich.console import Console
 
@@ -83,12 +79,7 @@ def _without(table: Table, header: str) -> Table:
 
 
 def fitting(total: int, most: int | None) -> int:
-    """Return how many of all lines to print: one more takes the room of "1 more".
-
-    Args:
-        total: How many there are.
-        most: So many are enough; None if all are asked for.
-    """
+    """Return how many of all lines to print: one more takes the room of "1 more"."""
     return total if most is None or total <= most + 1 else most
 
 
@@ -111,11 +102,7 @@ def _harmless(line: str) -> str:
 
 
 def seconds(at: str) -> str:
-    """Return a time as people read it: to the second, in UTC.
-
-    Args:
-        at: A time as entries write it.
-    """
+    """Return a time as people read it: to the second, in UTC."""
     return f"{at[:19]}Z"
 
 
@@ -127,16 +114,7 @@ def note(text: str) -> None:
 def in_turn(
     items: Iterable[T], work: Callable[[T], R], name: Callable[[T], str]
 ) -> list[R]:
-    """Return what some work returns for each of several items.
-
-    Args:
-        items: The items.
-        work: Writes to the ledger.
-        name: Returns what people call an item.
-
-    Raises:
-        ModicumError: The first mistake; it names the items that were done before it.
-    """
+    """Return what some work returns for each of several items."""
     done: list[str] = []
     found = []
     for item in items:
@@ -153,11 +131,7 @@ def in_turn(
 
 
 def once(lines: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield equal lines once, with what they are about if they are about several.
-
-    Args:
-        lines: What each line is about, and the line.
-    """
+    """Yield equal lines once, with what they are about if they are about several."""
     about: dict[str, list[str]] = {}
     for name, line in lines:
         about.setdefault(line, []).append(name)
@@ -197,25 +171,14 @@ def error_to_dict(error: ModicumError) -> dict[str, object]:
 
 
 def next_step(release: str, *, of_query: bool) -> str:
-    """Return what to do with a reservation, in words.
-
-    Args:
-        release: Its id.
-        of_query: Whether it was lowered from a query. Such a release is not started by
-            hand: that would spend its loss without an answer.
-    """
+    """Return what to do with a reservation, in words."""
     if of_query:
         return "next:  modicum query run QUERY  , the query file that it was made of"
     return f"next:  modicum release start {release}"
 
 
 def decision_text(decision: Decision, *, whole: bool) -> str:
-    """Return a decision in words.
-
-    Args:
-        decision: What was decided.
-        whole: Whether a denial shows also the rules that hold.
-    """
+    """Return a decision in words."""
     lines = list(map(printable, decision.explain().split("\n")))
     holding = [at for at, line in enumerate(lines) if line.startswith("  ok  ")]
     if not (whole or decision.allowed) and len(holding) > 1:
@@ -227,14 +190,7 @@ def decision_text(decision: Decision, *, whole: bool) -> str:
 def print_decision(
     decision: Decision, *, as_json: bool, of_query: bool = False, whole: bool = True
 ) -> None:
-    """Print a decision; leave with 3 if it denies.
-
-    Args:
-        decision: What was decided.
-        as_json: Whether JSON is printed.
-        of_query: Whether the release was lowered from a query.
-        whole: Whether a denial shows also the rules that hold.
-    """
+    """Print a decision; leave with 3 if it denies."""
     if as_json:
         print_json(decision.to_dict(deep=True))
     else:

@@ -43,11 +43,7 @@ _NAMED_MAX = 5
 
 
 def note_unread(sources: Sequence[Path]) -> None:
-    """Say which files of folders were not read.
-
-    Args:
-        sources: The files and folders that were given.
-    """
+    """Say which files of folders were not read."""
     from modicum.ops.files.requests import unread
 
     for source in sources:
@@ -60,13 +56,7 @@ def note_unread(sources: Sequence[Path]) -> None:
 def note_unnamed_groups(
     workspace: Workspace, requests: Sequence[Request], plan: Plan
 ) -> None:
-    """Warn of requests that name no groups, where these take turns.
-
-    Args:
-        workspace: The ledger.
-        requests: The requests.
-        plan: What was made of them; what it accepts does no harm.
-    """
+    """Warn of requests that name no groups, where these take turns."""
     if workspace.policy().policy.rotation is None:
         return
     accepted = frozenset(plan.accepted)
@@ -159,11 +149,7 @@ def remainder(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
 
 
 def print_round(found: Round) -> None:
-    """Print a round, and whose turn it is.
-
-    Args:
-        found: The round.
-    """
+    """Print a round, and whose turn it is."""
     again = " (it was open already)" if found.again else ""
     number = _ordinal(found.number)
     print(printable(f"round `{found.id}` is open, the {number}{again}"))
@@ -444,11 +430,7 @@ def _check_options(solvers: Sequence[str], engine: str, out: Path | None) -> Non
 
 
 def _why_not(plan: Plan, release: str, path: Path) -> tuple[str, ...]:
-    """Return why a request was not accepted; a mistake tells of the file.
-
-    Raises:
-        InputError: If the plan knows no such request.
-    """
+    """Return why a request was not accepted; a mistake tells of the file."""
     from modicum.core.errors import InputError
 
     try:

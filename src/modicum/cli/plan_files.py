@@ -29,11 +29,7 @@ _ID = re.compile(r"plan-[0-9a-f]{12}")
 
 
 def is_file(name: str) -> bool:
-    """Return whether something is the path of a file.
-
-    Args:
-        name: What was given; it may be the id of a plan.
-    """
+    """Return whether something is the path of a file."""
     try:
         return Path(name).is_file()
     except OSError:  # It is too long for a path, or lies where nobody may look.
@@ -41,14 +37,7 @@ def is_file(name: str) -> bool:
 
 
 def refuse_path(name: str) -> None:
-    """Refuse what is no id of a plan, and so was meant to be a file.
-
-    Args:
-        name: What was given; no file has this path.
-
-    Raises:
-        InputError: If no plan can be called that.
-    """
+    """Refuse what is no id of a plan, and so was meant to be a file."""
     from modicum.core.errors import Code, InputError, Problem
 
     if not _ID.fullmatch(name):
@@ -62,15 +51,7 @@ def refuse_path(name: str) -> None:
 
 
 def read_plan_file(path: Path) -> Plan:
-    """Return the plan of a file.
-
-    Args:
-        path: The file.
-
-    Raises:
-        ConflictError: If it says something else than when it was made.
-        InputError: If it cannot be read, or is no plan.
-    """
+    """Return the plan of a file."""
     from modicum.api.local.plans.plan import read_plan
     from modicum.core.errors import ConflictError, InputError
     from modicum.core.yaml_reader import TEXT_BYTES_MAX, read_document
@@ -87,14 +68,7 @@ def read_plan_file(path: Path) -> Plan:
 
 
 def refuse_other_than_plan(path: Path) -> None:
-    """Refuse to write a plan over what is none: a ledger, or the requests.
-
-    Args:
-        path: Where a plan is to be written.
-
-    Raises:
-        UsageError: If something else is there.
-    """
+    """Refuse to write a plan over what is none: a ledger, or the requests."""
     from modicum.core.errors import Code, Problem, UsageError
     from modicum.ops.files.documents import read_bytes
 
@@ -114,15 +88,7 @@ def refuse_other_than_plan(path: Path) -> None:
 
 
 def write_plan_file(path: Path, plan: Plan) -> None:
-    """Write a plan to a file, as a whole.
-
-    Args:
-        path: The file.
-        plan: The plan.
-
-    Raises:
-        UsageError: If it cannot be written.
-    """
+    """Write a plan to a file, as a whole."""
     from modicum.system.files import write_whole
 
     text = json.dumps(plan.to_dict(), indent=1, ensure_ascii=False) + "\n"
@@ -139,11 +105,7 @@ def _remedy(path: Path) -> str:
 
 
 def _mapping(data: bytes) -> dict[str, object]:
-    """Return what a file of JSON holds.
-
-    Raises:
-        InputError: If it is not JSON, or a key stands twice.
-    """
+    """Return what a file of JSON holds."""
     from modicum.core.errors import Code, InputError, Problem
 
     try:
@@ -163,12 +125,7 @@ def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def print_plan(plan: Plan, *, requests: bool = False) -> None:
-    """Print what a plan accepts, in numbers.
-
-    Args:
-        plan: The plan.
-        requests: Whether to list its requests, too.
-    """
+    """Print what a plan accepts, in numbers."""
     from rich.table import Table
 
     head = f"{plan.id}, round `{plan.round}`, by {plan.solver}, on entry {plan.seq}"
@@ -192,11 +149,7 @@ def print_plan(plan: Plan, *, requests: bool = False) -> None:
 
 
 def print_compared(plans: Sequence[Plan]) -> None:
-    """Print what several solvers accept, side by side.
-
-    Args:
-        plans: A plan of each, for the same requests.
-    """
+    """Print what several solvers accept, side by side."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -211,12 +164,7 @@ def print_compared(plans: Sequence[Plan]) -> None:
 
 
 def print_next(plan: Plan, out: Path | None) -> None:
-    """Print what may be done with a plan.
-
-    Args:
-        plan: The plan.
-        out: Where it was written; None if it was not.
-    """
+    """Print what may be done with a plan."""
     if not plan.accepted:
         print("nothing was accepted; the most common reason, with an example:")
         for reason, count in Counter(one.why[:1] for one in plan.asked).most_common(1):
@@ -239,11 +187,7 @@ def print_next(plan: Plan, out: Path | None) -> None:
 
 
 def print_committed(done: Committed) -> None:
-    """Print what a plan reserved.
-
-    Args:
-        done: What it reserved.
-    """
+    """Print what a plan reserved."""
     count = len(done.releases)
     if not count:
         print(printable(f"{done.plan} accepts nothing: nothing was written"))

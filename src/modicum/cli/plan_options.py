@@ -130,14 +130,7 @@ class Yardstick:
 def yardstick(
     eps: str, delta: str | None, rho: str | None, filter_name: str
 ) -> Yardstick:
-    """Return the budget that options say, on a scale.
-
-    Args:
-        eps: Epsilon, as given.
-        delta: Its delta, as given; None for the usual one.
-        rho: A budget in zCDP, as given, in place of both.
-        filter_name: The filter that an epsilon is spent through.
-    """
+    """Return the budget that options say, on a scale."""
     from modicum.accounting.filters.budget import FILTERS
 
     if filter_name not in FILTERS:
@@ -148,12 +141,7 @@ def yardstick(
 
 
 def measured(budget: Budget, filter_name: str) -> Yardstick:
-    """Return a budget on the scale that says most about it: rho, if it has one.
-
-    Args:
-        budget: The budget.
-        filter_name: The filter that an epsilon is spent through.
-    """
+    """Return a budget on the scale that says most about it: rho, if it has one."""
     from modicum.accounting.budgets import budget_text
     from modicum.accounting.filters.budget import filter_for
     from modicum.accounting.grid import RHO, coordinate_name

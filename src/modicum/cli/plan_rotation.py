@@ -84,16 +84,7 @@ class PolicyRotation:
 
 
 def rotation_of(file: Path, rule: str | None, *, with_budget: bool) -> PolicyRotation:
-    """Return what a policy says about taking turns.
-
-    Args:
-        file: The policy's file.
-        rule: The id of a rule; None if all that take turns have the same budget.
-        with_budget: Whether to ask for a budget.
-
-    Raises:
-        InputError: If the file cannot be read, or has mistakes.
-    """
+    """Return what a policy says about taking turns."""
     from modicum.core.rationals import number_text
     from modicum.ops.files.documents import load_policy
 

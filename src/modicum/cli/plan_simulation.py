@@ -72,12 +72,7 @@ class Pictures:
         ]
 
     def check(self) -> None:
-        """Refuse what cannot be drawn, before anything is computed.
-
-        Raises:
-            UsageError: If a name says no kind of picture.
-            InputError: If matplotlib is missing.
-        """
+        """Refuse what cannot be drawn, before anything is computed."""
         if not self.files:
             return
         from modicum.reports.charts import check_path
@@ -89,12 +84,7 @@ class Pictures:
             pass
 
     def draw(self, timed: Mapping[str, Sequence[Timed]]) -> None:
-        """Draw the pictures.
-
-        Args:
-            timed: For each solver its runs, one for each seed; the budget drawn is
-                that of the first.
-        """
+        """Draw the pictures."""
         if self.rounds is not None:
             _draw_rounds(timed, self.rounds)
         if self.sizes is not None:
@@ -173,13 +163,6 @@ class Simulations:
         """Simulate, draw the pictures, and return the runs of each solver.
 
         What is wrong with the options is said before anything is read or computed.
-
-        Args:
-            read: Returns the workloads, at least one.
-
-        Raises:
-            UsageError: If something that was given is unknown or out of range.
-            InputError: If a file is no workload, or something does not fit together.
         """
         from modicum.ops.simulation import ENGINES, engine_named
 

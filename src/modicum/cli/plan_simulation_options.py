@@ -209,15 +209,7 @@ class Source:
         return Path(self.workload).suffix in SUFFIXES
 
     def read(self, later: int = 0) -> Workload:
-        """Return the workload.
-
-        Args:
-            later: By how much its seed is larger than what is given.
-
-        Raises:
-            UsageError: If there is none of that name, or an option is out of range.
-            InputError: If it is a file that cannot be read, or no workload.
-        """
+        """Return the workload."""
         if self.is_file:
             return self._from_file()
         with from_options():
@@ -270,14 +262,7 @@ class SimulationRequest:
     upc: bool
 
     def setting(self, solver: str) -> Setting:
-        """Return how a workload is planned.
-
-        Args:
-            solver: Who decides.
-
-        Raises:
-            InputError: If something is unknown or out of range.
-        """
+        """Return how a workload is planned."""
         from modicum.accounting.filters.budget import FILTERS
         from modicum.planner.simulation.setting import SOLVERS, TIGHT_FILTER, Setting
         from modicum.workloads.request_types import PRICINGS
@@ -301,11 +286,7 @@ class SimulationRequest:
 
 
 def check_baseline(context: typer.Context) -> None:
-    """Refuse what the baseline does not have, where it was asked for.
-
-    Args:
-        context: Of a command with the options of `SimulationRequest`.
-    """
+    """Refuse what the baseline does not have, where it was asked for."""
     for name in ("partitioning", "subsampling"):
         asked_for = context.params[name] and was_given(context, name)
         if context.params["upc"] and asked_for:
@@ -313,17 +294,7 @@ def check_baseline(context: typer.Context) -> None:
 
 
 def known(what: str, given: str, names: Iterable[str], others: str = "") -> None:
-    """Refuse a word that is not of a closed list, and say which is nearest.
-
-    Args:
-        what: What it names.
-        given: The word.
-        names: The list.
-        others: What else would do, as the help goes on.
-
-    Raises:
-        InputError: If it is not in the list.
-    """
+    """Refuse a word that is not of a closed list, and say which is nearest."""
     from modicum.core.diagnostics import nearest
     from modicum.core.errors import Code, InputError, Problem
 
@@ -340,12 +311,7 @@ def known(what: str, given: str, names: Iterable[str], others: str = "") -> None
 
 
 def names_of(text: str, option: str) -> list[str]:
-    """Return the solvers of a list such as ``fcfs,dpk``.
-
-    Args:
-        text: What was given.
-        option: The option that it was given to.
-    """
+    """Return the solvers of a list such as ``fcfs,dpk``."""
     names = [name.strip() for name in text.split(",")]
     if len(set(names)) < len(names):
         raise typer.BadParameter(f"{option}: a solver stands there twice")

@@ -28,13 +28,7 @@ if TYPE_CHECKING:
 def simulation_to_dict(
     timed: Sequence[Timed], engine: ChosenEngine, *, round_times: bool
 ) -> dict[str, object]:
-    """Return what became of one workload, as plain data.
-
-    Args:
-        timed: The run that was asked for, and those that are shown beside it.
-        engine: What they were computed with.
-        round_times: Whether to tell the times of each round.
-    """
+    """Return what became of one workload, as plain data."""
     first, *others = timed
     return {
         "workload": outline(first.run.workload),
@@ -53,11 +47,7 @@ def simulation_to_dict(
 
 
 def setting_to_dict(setting: Setting) -> dict[str, object]:
-    """Return how a workload is planned, as plain data.
-
-    Args:
-        setting: How.
-    """
+    """Return how a workload is planned, as plain data."""
     from modicum.accounting.budgets import budget_text
     from modicum.accounting.filters.unlock_schedule import Unlocking
 
@@ -92,16 +82,7 @@ def _run_to_dict(timed: Timed, *, round_times: bool) -> dict[str, object]:
 
 
 def bounds_of(runs: Sequence[Timed]) -> dict[str, int | float] | None:
-    """Return what is known about better choices for single rounds.
-
-    Args:
-        runs: Of one solver.
-
-    Returns:
-        In how many rounds of how many no other choice is better, but for the gap that
-        the solver was asked for; and by which part of its utility a better choice can
-        be better at most, in any round. None if the solver does not tell.
-    """
+    """Return what is known about better choices for single rounds."""
     optima = [one for timed in runs for one in timed.run.optima]
     if not optima:
         return None
@@ -145,12 +126,7 @@ def _spell(spell: Duration) -> dict[str, float]:
 def comparison_to_dict(
     timed: Mapping[str, Sequence[Timed]], engine: ChosenEngine
 ) -> dict[str, object]:
-    """Return what became of the workloads of several seeds, as plain data.
-
-    Args:
-        timed: For each solver one run for each seed, the same seeds for all.
-        engine: What they were computed with.
-    """
+    """Return what became of the workloads of several seeds, as plain data."""
     first = next(iter(timed.values()))
     workload = first[0].run.workload
     setting = setting_to_dict(first[0].run.setting)
@@ -208,21 +184,12 @@ def requests_of(timed: Timed) -> float:
 
 
 def figure(values: Sequence[float]) -> dict[str, float | None]:
-    """Return the mean and the standard deviation of a sample; null of a single one.
-
-    Args:
-        values: The sample.
-    """
+    """Return the mean and the standard deviation of a sample; null of a single one."""
     return {"mean": fmean(values), "std": stdev(values) if len(values) > 1 else None}
 
 
 def ratio(mean: float, first: float) -> float | None:
-    """Return a mean over that of the first; None if that is 0.
-
-    Args:
-        mean: A mean.
-        first: That of the first.
-    """
+    """Return a mean over that of the first; None if that is 0."""
     return mean / first if first else None
 
 
@@ -236,12 +203,7 @@ def _figures(
 
 
 def print_simulation(timed: Sequence[Timed], engine: ChosenEngine) -> None:
-    """Print what became of one workload.
-
-    Args:
-        timed: The run that was asked for, and those that are shown beside it.
-        engine: What they were computed with.
-    """
+    """Print what became of one workload."""
     first = timed[0]
     print(sentence(first.run.workload))
     print(f"{_setting_text(first.run.setting)}; solver {first.run.setting.solver}")
@@ -259,12 +221,7 @@ def print_simulation(timed: Sequence[Timed], engine: ChosenEngine) -> None:
 def print_comparison(
     timed: Mapping[str, Sequence[Timed]], engine: ChosenEngine
 ) -> None:
-    """Print what became of the workloads of several seeds.
-
-    Args:
-        timed: For each solver one run for each seed.
-        engine: What they were computed with.
-    """
+    """Print what became of the workloads of several seeds."""
     name, first = next(iter(timed.items()))
     workload = first[0].run.workload
     seeds = [one.run.workload.seed for one in first]

@@ -231,12 +231,7 @@ def _several(compiled: CompiledPolicy) -> bool:
 
 
 def read_history(ledger: str, as_of: int | str | None = None) -> History:
-    """Return what a ledger tells, as of now, or as it was once.
-
-    Raises:
-        UsageError: If there is no ledger, or it was not there then.
-        VerificationError: If its log contradicts itself.
-    """
+    """Return what a ledger tells, as of now, or as it was once."""
     from modicum.api.local.policies.replay import history_of
     from modicum.cli.ledger_access import open_view
 

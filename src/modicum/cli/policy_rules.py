@@ -60,12 +60,7 @@ def _counted(witness: Sequence[int]) -> str:
 
 
 def print_rules(compiled: CompiledPolicy, *, shown: int | None) -> None:
-    """Print a line for each rule.
-
-    Args:
-        compiled: The policy.
-        shown: At most so many; None for all.
-    """
+    """Print a line for each rule."""
     from modicum.api.local.views.compiled_rules import compiled_rules
 
     rows: list[tuple[str, ...]] = []
@@ -126,12 +121,7 @@ def _budget(rule: Rule) -> str:
 
 
 def print_implied(compiled: CompiledPolicy, *, shown: int | None) -> None:
-    """Print each implied rule beside the one that implies it.
-
-    Args:
-        compiled: The policy.
-        shown: At most so many; None for all.
-    """
+    """Print each implied rule beside the one that implies it."""
     from modicum.api.local.views.compiled_rules import kept
 
     rows: list[tuple[str, ...]] = []

@@ -16,12 +16,7 @@ NAMED = 3
 
 
 def print_simulation(found: WhatIf, *, whole: bool) -> None:
-    """Print what a policy would have decided, for people.
-
-    Args:
-        found: What it says to a history.
-        whole: Whether to list also what was and would be let in.
-    """
+    """Print what a policy would have decided, for people."""
     rows = [one for one in found.replayed if whole or _remarkable(one)]
     if rows:
         _print_table(rows)

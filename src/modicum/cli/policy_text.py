@@ -79,14 +79,7 @@ _RULE_VERDICTS = (
 def print_diff(
     found: Differences, met: Met | None, *, several_units: bool, whole: bool
 ) -> None:
-    """Print the differences for people.
-
-    Args:
-        found: The differences.
-        met: What the new policy meets in a ledger, if there is one.
-        several_units: Whether the unit of a rule must be said.
-        whole: Whether to print every line and every name.
-    """
+    """Print the differences for people."""
     if found.same_document:
         print("SAME     both policies say the same")
     elif found.empty:
@@ -296,12 +289,7 @@ SHOWN = 6
 
 
 def print_rule(profile: RuleProfile, standing: RuleStanding | None) -> None:
-    """Print a rule in full, for people.
-
-    Args:
-        profile: What the policy says of it.
-        standing: Where it stands in a ledger, if one was given.
-    """
+    """Print a rule in full, for people."""
     rule = profile.rule
     _block("rule", f"{rule.id}   per {rule.unit}   {budget_text(rule.budget)}")
     _block("when", when_text(rule))

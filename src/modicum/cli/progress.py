@@ -13,13 +13,7 @@ from modicum.cli.output import console
 def counting(
     doing: str, *, quiet: bool, total: int | None = None
 ) -> Iterator[Callable[[int], None] | None]:
-    """Yield something to call with each entry's number.
-
-    Args:
-        doing: What is done, in one word.
-        quiet: Whether to draw nothing.
-        total: How many entries there are; None if nobody knows.
-    """
+    """Yield something to call with each entry's number."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -38,12 +32,7 @@ def counting(
 
 @contextmanager
 def counted(things: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Yield something to call with how many things are done, and how many there are.
-
-    Args:
-        things: What is counted.
-        quiet: Whether to draw nothing.
-    """
+    """Yield something to call with how many things are done, and how many there are."""
     if quiet or not sys.stderr.isatty():
         yield lambda done, of: None
         return
@@ -68,12 +57,7 @@ def counted(things: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]
 
 @contextmanager
 def rounds_drawn(rounds: int, *, quiet: bool) -> Iterator[Callable[[str, int], None]]:
-    """Yield something to call with what is being done, and how many rounds are done.
-
-    Args:
-        rounds: How many there are.
-        quiet: Whether to draw nothing.
-    """
+    """Yield something to call with what is being done, and how many rounds are done."""
     if quiet or not sys.stderr.isatty():
         yield lambda _doing, _done: None
         return

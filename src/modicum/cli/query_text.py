@@ -30,13 +30,7 @@ _ROWS_AS_TABLE = 1000
 
 
 def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
-    """Print what a query costs, how far its answers stray, and why.
-
-    Args:
-        query: The query.
-        decision: What the ledger would say.
-        whole: Whether a denial shows also the rules that hold.
-    """
+    """Print what a query costs, how far its answers stray, and why."""
     from rich.table import Table
 
     from modicum.query.explanation import computed, outlook, scale_in_answers
@@ -74,12 +68,7 @@ def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
 
 
 def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
-    """Return the documented JSON form (docs/reference/json.md).
-
-    Args:
-        query: The query.
-        decision: What the ledger would say.
-    """
+    """Return the documented JSON form (docs/reference/json.md)."""
     from modicum.query.explanation import computed, derivation, errors_of
 
     lowered = query.lowered
@@ -134,11 +123,7 @@ def _notes(query: QueryFile) -> list[str]:
 
 
 def print_answers(answers: Answers) -> None:
-    """Print answers as a table, all of their rows: they are told once.
-
-    Args:
-        answers: The answers.
-    """
+    """Print answers as a table, all of their rows: they are told once."""
     if len(answers.rows) <= _ROWS_AS_TABLE:
         _print_rows(answers)
     else:
@@ -192,14 +177,7 @@ class AnswerOutput:
         self._written = False
 
     def complete(self, answers: Answers) -> None:
-        """Take the answers, before they are posted.
-
-        Args:
-            answers: The answers.
-
-        Raises:
-            UnavailableError: If the file cannot be written.
-        """
+        """Take the answers, before they are posted."""
         self._answers = answers
         self._write(answers)
         self._written = self._out is not None
@@ -218,14 +196,7 @@ class AnswerOutput:
             print_answers(self._answers)
 
     def saved(self, error: ModicumError) -> bool:
-        """Print answers that were complete when something failed, with the error.
-
-        Args:
-            error: What failed.
-
-        Returns:
-            Whether there were any, so that all is said.
-        """
+        """Print answers that were complete when something failed, with the error."""
         if self._answers is None:
             return False
         if self._as_json:
@@ -252,11 +223,7 @@ class AnswerOutput:
 
 
 def release_text(node: Node) -> str:
-    """Return a release as JSON with exact numbers.
-
-    Args:
-        node: The release.
-    """
+    """Return a release as JSON with exact numbers."""
     match node:
         case Entries(entries=entries):
             pairs = (

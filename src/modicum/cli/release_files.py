@@ -24,14 +24,7 @@ _FILES = (".yaml", ".yml", ".json")
 
 
 def read_release(file: Path) -> Node:
-    """Return a release that was written down, with the places of all it says.
-
-    Args:
-        file: Its path; - for standard input.
-
-    Raises:
-        InputError: If it cannot be read.
-    """
+    """Return a release that was written down, with the places of all it says."""
     from modicum.ops.files.documents import load_release, standard_input
 
     if str(file) == "-":
@@ -68,11 +61,7 @@ def _is_query(node: Node) -> bool:
 
 
 def was_lowered(release: Node) -> bool:
-    """Return whether a release that was accepted was lowered from a query.
-
-    Args:
-        release: The release.
-    """
+    """Return whether a release that was accepted was lowered from a query."""
     from modicum.release.vocabulary import QUERY
 
     return isinstance(release, Entries) and any(
@@ -82,28 +71,14 @@ def was_lowered(release: Node) -> bool:
 
 
 def read_releases(file: Path) -> tuple[Node, ...]:
-    """Return the releases of a file: a list of them, or a single one.
-
-    Args:
-        file: Its path; - for standard input.
-
-    Raises:
-        InputError: If it cannot be read.
-    """
+    """Return the releases of a file: a list of them, or a single one."""
     from modicum.ops.files.documents import releases_of
 
     return releases_of(read_release(file))
 
 
 def named_releases(subject: str) -> tuple[Node | str, ...]:
-    """Return the releases that somebody names by a file, or else by an id.
-
-    Args:
-        subject: The path of a file, - for standard input, or an id.
-
-    Raises:
-        InputError: If it is a file that cannot be read.
-    """
+    """Return the releases that somebody names by a file, or else by an id."""
     if subject == "-" or subject.endswith(_FILES) or _is_file(subject):
         return read_releases(Path(subject))
     return (subject,)

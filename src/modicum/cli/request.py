@@ -77,12 +77,7 @@ def withdraw(
 
 
 def print_requested(found: Requested, *, as_json: bool) -> None:
-    """Print a release that is asked for now.
-
-    Args:
-        found: The request.
-        as_json: Whether to print JSON.
-    """
+    """Print a release that is asked for now."""
     from modicum.api.local.views.approvals import request_view
 
     if as_json:

@@ -314,17 +314,7 @@ class Charging:
     def run(
         self, choose: Callable[[], RiskChoice], question: Question, eps: Fraction
     ) -> RiskChoice:
-        """Return what is chosen under a reservation; leave if that is denied.
-
-        Args:
-            choose: Makes the choice.
-            question: The query.
-            eps: What the choice costs.
-
-        Raises:
-            BadParameter: If something is missing.
-            ModicumError: If the release or the choice is not as it must be.
-        """
+        """Return what is chosen under a reservation; leave if that is denied."""
         from modicum.cli.ledger_access import open_workspace
         from modicum.risk.measurement.charge import (
             charged,

@@ -204,24 +204,7 @@ def facts(
     calibration: str,
     engine: str,
 ) -> dict[str, Any]:
-    """Return what is said of a query, each under the name of its argument.
-
-    Args:
-        unit: Of `--unit`.
-        mechanism: Of `--mechanism`.
-        epsilons: Of `--epsilons`.
-        delta: Of `--delta`.
-        sensitivity: Of `--sensitivity`.
-        bounds: Of each `--bounds`.
-        rows_max: Of `--rows-max`.
-        dimensions: Of `--dimensions`.
-        form: Of `--indicator`.
-        calibration: Of `--calibration`.
-        engine: Of `--engine`.
-
-    Raises:
-        BadParameter: If one is none of the words that it may be, or not so written.
-    """
+    """Return what is said of a query, each under the name of its argument."""
     from modicum.risk.candidates import PUBLISHED
 
     return {
@@ -240,14 +223,7 @@ def facts(
 
 
 def tables(given: Sequence[str]) -> dict[str, object] | str:
-    """Return where the tables are: one without a name, or each by its name.
-
-    Args:
-        given: The places that were typed.
-
-    Raises:
-        BadParameter: If one of several has no name, or two have the same.
-    """
+    """Return where the tables are: one without a name, or each by its name."""
     if len(given) == 1 and "=" not in given[0]:
         return given[0]
     found: dict[str, object] = {}
@@ -267,16 +243,7 @@ def tables(given: Sequence[str]) -> dict[str, object] | str:
 def refuse_unused(
     context: typer.Context, mechanism: str, *, chooses: bool = True
 ) -> None:
-    """Refuse options that nothing would hear.
-
-    Args:
-        context: Of the command.
-        mechanism: The noise.
-        chooses: Whether an epsilon is chosen.
-
-    Raises:
-        BadParameter: If there is one.
-    """
+    """Refuse options that nothing would hear."""
     for name, option in _OF_GAUSSIAN.items():
         if mechanism == "laplace" and was_given(context, name):
             raise exclusive_option(option, "Laplace noise (--mechanism laplace)")
@@ -290,16 +257,7 @@ def refuse_unused(
 
 
 def one_of(value: str, known: Sequence[str], option: str) -> Any:
-    """Return a word that is one of those that are known.
-
-    Args:
-        value: What was typed.
-        known: The words.
-        option: The option.
-
-    Raises:
-        BadParameter: If it is none of them.
-    """
+    """Return a word that is one of those that are known."""
     if value in known:
         return value
     near = nearest(value, known)
@@ -310,14 +268,7 @@ def one_of(value: str, known: Sequence[str], option: str) -> Any:
 
 
 def epsilons_given(text: str) -> Sequence[Number]:
-    """Return candidates as they were typed: a list, or LOW:HIGH:N.
-
-    Args:
-        text: Of `--epsilons`.
-
-    Raises:
-        BadParameter: If it is neither.
-    """
+    """Return candidates as they were typed: a list, or LOW:HIGH:N."""
     from modicum.risk.candidates import grid
 
     if ":" not in text:
@@ -358,11 +309,7 @@ _ARGUMENT: Final = re.compile(r"`([a-z_]+)=`")
 
 @contextmanager
 def in_options() -> Iterator[None]:
-    """Name options in mistakes from within; one in what options say is one of usage.
-
-    Raises:
-        ModicumError: What was raised within, in these words.
-    """
+    """Name options in mistakes from within; one in what options say is one of usage."""
     from modicum.risk.arguments import ArgumentError
 
     try:

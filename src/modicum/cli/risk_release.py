@@ -35,15 +35,6 @@ class RiskQuery:
         """Return the release at a chosen epsilon, as a release file says it.
 
         Names are those of the policy, if they were given; else those of the data.
-
-        Args:
-            choice: The choice.
-
-        Returns:
-            The release; None if nothing was chosen that may be released.
-
-        Raises:
-            InputError: If the attributes are not those that the query reads.
         """
         from modicum.risk.measurement.facts import attributes_read
 
@@ -71,11 +62,7 @@ class RiskQuery:
 
 
 def release_lines(release: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a release file.
-
-    Args:
-        release: What `RiskQuery.release` returns; numbers stand there as exact texts.
-    """
+    """Return the lines of a release file."""
     (mechanism,) = release["mechanisms"]
     ((unit, sensitivity),) = mechanism["sensitivity"].items()
     ((norm, width),) = sensitivity.items()

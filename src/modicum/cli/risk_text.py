@@ -26,12 +26,7 @@ _RELATION = (
 
 
 def print_risk(risk: Risk, choice: Choice | None) -> None:
-    """Print a table of the candidates, and what was chosen.
-
-    Args:
-        risk: What was found.
-        choice: What was chosen; None if nothing was asked for.
-    """
+    """Print a table of the candidates, and what was chosen."""
     print(_CONTROLLER)
     print(f"{risk.people:,} people; {_noise(risk)}")
     print(_RELATION)
@@ -47,12 +42,7 @@ def print_risk(risk: Risk, choice: Choice | None) -> None:
 
 
 def print_choice(choice: Choice, asked: RiskQuery) -> None:
-    """Print what was chosen, its claim, what it costs, and the release at it.
-
-    Args:
-        choice: The choice.
-        asked: What it was chosen for.
-    """
+    """Print what was chosen, its claim, what it costs, and the release at it."""
     told = "none" if choice.epsilon is None else brief(choice.epsilon)
     print(f"epsilon: {told}")
     print(f"claim: {choice.claim.value}")
@@ -75,13 +65,7 @@ def print_choice(choice: Choice, asked: RiskQuery) -> None:
 
 
 def print_groups(risk: Risk, statistic: str, choice: Choice | None) -> None:
-    """Print the indicator of each group at each candidate.
-
-    Args:
-        risk: What was found.
-        statistic: What is compared: `max`, `p99` or `median`.
-        choice: What was chosen; None if nothing was asked for.
-    """
+    """Print the indicator of each group at each candidate."""
     from rich.table import Table
 
     print(_CONTROLLER)

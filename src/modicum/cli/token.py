@@ -125,11 +125,7 @@ def _registry(ledger: str) -> Registry:
 
 
 def _grants(given: Iterable[str]) -> Grants:
-    """Return the grants that `--role` names.
-
-    Raises:
-        BadParameter: If there is no such role, or a data set has no name.
-    """
+    """Return the grants that `--role` names."""
     from modicum.api.permissions.actions import Role
     from modicum.api.permissions.identity import ALL
 

@@ -43,13 +43,7 @@ RequireCheckpoint = Annotated[
 
 
 def print_verified(name: str, verified: Verified, *, as_json: bool) -> None:
-    """Print what a log is worth.
-
-    Args:
-        name: What was checked.
-        verified: What was found.
-        as_json: Whether to print JSON.
-    """
+    """Print what a log is worth."""
     if as_json:
         print_json(verified.to_dict())
         return
@@ -117,14 +111,7 @@ _HEAD = re.compile(rf"[0-9a-f]{{{DIGITS_MIN},64}}")
 
 
 def noted_head(given: str) -> str:
-    """Return the digits of a head that was noted.
-
-    Args:
-        given: What was typed.
-
-    Raises:
-        BadParameter: If that is not 12 to 64 hexadecimal digits.
-    """
+    """Return the digits of a head that was noted."""
     digits = given.strip().lower()
     if not _HEAD.fullmatch(digits):
         raise typer.BadParameter(
@@ -136,15 +123,7 @@ def noted_head(given: str) -> str:
 
 
 def whole_head(digits: str, hashes: Iterable[str]) -> str:
-    """Return the hash that begins with some digits; the digits if none does.
-
-    Args:
-        digits: What `noted_head` returns.
-        hashes: The hashes of all entries.
-
-    Raises:
-        BadParameter: If several begin so.
-    """
+    """Return the hash that begins with some digits; the digits if none does."""
     found = {one for one in hashes if one.startswith(digits)}
     if len(found) > 1:
         raise typer.BadParameter(

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the command to those of `modicum workload`.
-
-    Args:
-        app: The group of commands.
-    """
+    """Add the command to those of `modicum workload`."""
     app.command()(requests)
 
 

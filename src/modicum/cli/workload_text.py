@@ -26,11 +26,7 @@ _SHOWN = (*(order_index(Fraction(n)) for n in (8, 16, 32, 64, 10**6)), EPS)
 
 
 def outline(workload: Workload) -> dict[str, object]:
-    """Return what a workload is, as plain data.
-
-    Args:
-        workload: The workload.
-    """
+    """Return what a workload is, as plain data."""
     return {
         "name": workload.name,
         "seed": workload.seed,
@@ -47,12 +43,7 @@ def outline(workload: Workload) -> dict[str, object]:
 
 
 def description(workload: Workload, pricing: Pricing) -> dict[str, object]:
-    """Return what a workload consists of, as plain data.
-
-    Args:
-        workload: The workload.
-        pricing: How costs are computed.
-    """
+    """Return what a workload consists of, as plain data."""
     found = summary(workload)
 
     def part(share: Share) -> dict[str, object]:
@@ -99,11 +90,7 @@ def _ratio(part: int, whole: int) -> float:
 
 
 def sentence(workload: Workload) -> str:
-    """Return in one line what a workload is.
-
-    Args:
-        workload: The workload.
-    """
+    """Return in one line what a workload is."""
     last = workload.round_numbers[-1]
     return (
         f"{len(workload.requests)} requests of {printable(workload.name)} in"
@@ -113,12 +100,7 @@ def sentence(workload: Workload) -> str:
 
 
 def print_description(workload: Workload, pricing: Pricing) -> None:
-    """Print what a workload consists of.
-
-    Args:
-        workload: The workload.
-        pricing: How costs are computed.
-    """
+    """Print what a workload consists of."""
     found = summary(workload)
     counts = found.by_round.values()
     rates = ", ".join(number_text(rate) for rate in workload.sampling)

@@ -19,22 +19,7 @@ class RemoteGovernance(RemoteReleaseGovernance, RemotePolicyGovernance):
     """
 
     def annotate(self, remark: str, *, about: str = "") -> int:
-        """Add a remark to the log; it changes nothing.
-
-        Args:
-            remark: The remark, 1 to 2000 characters.
-            about: The id of a release or a disclosure; empty for the ledger as a whole.
-
-        Returns:
-            The number of the entry.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            InputError: If there is no remark, or the ledger knows no such release or
-                disclosure.
-            UnavailableError: If the server gives no answer. Said again, it stands
-                twice.
-        """
+        """Add a remark to the log; it changes nothing."""
         form = {"remark": remark, "about": about}
         request = Request(
             operations.ANNOTATE, sent=encoded(form), step="added the remark"
@@ -42,21 +27,7 @@ class RemoteGovernance(RemoteReleaseGovernance, RemotePolicyGovernance):
         return self._connection.call(request).entry
 
     def disclose(self, disclosure: Disclosure) -> tuple[DisclosureRecorded, int]:
-        """Record that something was disclosed outside differential privacy.
-
-        Args:
-            disclosure: What was disclosed, in the words of the active policy.
-
-        Returns:
-            What was recorded, and the number of the entry.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If its id was used before.
-            InputError: With every mistake in it.
-            UnavailableError: If the server gives no answer. Recorded again under the
-                same id, it is refused if it stands.
-        """
+        """Record that something was disclosed outside differential privacy."""
         body = read_disclosure(disclosure, self._view.policy().policy.vocabulary)
         request = Request(
             operations.DISCLOSE,

@@ -41,21 +41,6 @@ class RemoteAudits:
 
         All of it is checked here, as `modicum audit verify` does; the server is
         believed in nothing. A bundle that does not hold is not kept.
-
-        Args:
-            path: Where it goes.
-            public_keys: Files of the public keys that are trusted, in PEM.
-            claims: Files of checkpoints and receipts that are held.
-
-        Returns:
-            What it is worth: `entries`, `head` and more in its `report`.
-
-        Raises:
-            AccessError: If whoever asks may not export audits.
-            InputError: If a key or a claim is none.
-            UnavailableError: If the server gives no answer.
-            UsageError: If the file cannot be written.
-            VerificationError: At the first contradiction.
         """
         trust = load_trust(public_keys, claims)
         with tempfile.TemporaryDirectory(prefix="modicum-bundle-") as folder:
@@ -67,18 +52,7 @@ class RemoteAudits:
         return found
 
     def begin_verification(self, *, noted_hash: str = "") -> Job:
-        """Begin to let the server check all of its ledger.
-
-        Args:
-            noted_hash: A hash that was noted elsewhere; empty for none.
-
-        Returns:
-            A job; `wait()` returns what it found, as `modicum ledger verify --json`.
-
-        Raises:
-            AccessError: If whoever asks may not read the ledger.
-            UnavailableError: If too many jobs are under way.
-        """
+        """Begin to let the server check all of its ledger."""
         request = Request(operations.VERIFY_LEDGER, query={"head": noted_hash})
         return Job(self._connection, self._connection.ask(request))
 
@@ -102,16 +76,7 @@ class RemoteAudits:
 
 
 def verified(path: Path, trust: Trust) -> Verified:
-    """Return what a bundle is worth, after checking all of it.
-
-    Args:
-        path: The bundle.
-        trust: What the one who checks brings along.
-
-    Raises:
-        InputError: If it is no bundle.
-        VerificationError: At the first contradiction.
-    """
+    """Return what a bundle is worth, after checking all of it."""
     with open_bundle(path) as bundle:
         return verify_bundle(bundle, trust, path=path)
 

@@ -29,11 +29,7 @@ class Token:
     value: str = field(repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what could not stand in a header.
-
-        Raises:
-            UsageError: If it is empty, too long, or holds other characters.
-        """
+        """Refuse what could not stand in a header."""
         visible = self.value.isascii() and self.value.isprintable()
         if (
             not 0 < len(self.value) <= TOKEN_CHARACTERS_MAX
@@ -44,16 +40,7 @@ class Token:
 
 
 def token_of(token: str | None, token_file: str | Path | None) -> Token:
-    """Return the token that is given, or that a file holds.
-
-    Args:
-        token: The token.
-        token_file: A file that holds it, on one line.
-
-    Raises:
-        UsageError: If none or both are given, the file cannot be read, or it holds no
-            token; or the file is one's own, and others may read it.
-    """
+    """Return the token that is given, or that a file holds."""
     if token is not None and token_file is not None:
         raise refused("a token and a file with one are given", "give one of them")
     if token is not None:
@@ -76,14 +63,7 @@ def token_of(token: str | None, token_file: str | Path | None) -> Token:
 
 
 def address_of(url: str) -> str:
-    """Return the address of a server, if it may be asked there.
-
-    Args:
-        url: Its URL; that of what it answers, which ends in `/api/v1`, does too.
-
-    Raises:
-        UsageError: If it is no such URL, holds a secret, or is not protected.
-    """
+    """Return the address of a server, if it may be asked there."""
     try:
         found = urlsplit(url)
         host, _ = found.hostname or "", found.port
@@ -118,14 +98,7 @@ def address_of(url: str) -> str:
 
 
 def trusted(ca_file: str | Path | None) -> ssl.SSLContext:
-    """Return what checks the certificate of a server.
-
-    Args:
-        ca_file: Certificates that are trusted, in PEM; None for those of the system.
-
-    Raises:
-        UsageError: If they cannot be read.
-    """
+    """Return what checks the certificate of a server."""
     try:
         return ssl.create_default_context(cafile=None if ca_file is None else ca_file)
     except OSError:  # An SSLError is one.
@@ -166,10 +139,5 @@ def _no_address() -> UsageError:
 
 
 def refused(message: str, help_: str = "") -> UsageError:
-    """Return the mistake of an address, a token or certificates.
-
-    Args:
-        message: What is wrong.
-        help_: What to do.
-    """
+    """Return the mistake of an address, a token or certificates."""
     return UsageError(Problem(Code.BAD_ADDRESS, message, help=help_))

@@ -55,15 +55,7 @@ class RemoteReconsideration:
     sent: EncodedRequest
 
     def largest_fit(self, vary: str, mechanism: str | None) -> Fit:
-        """Return the closest variant that passes.
-
-        Args:
-            vary: What is varied.
-            mechanism: The name of the one mechanism to vary; None for all.
-
-        Raises:
-            InputError: If there is no such thing to vary, or no such mechanism.
-        """
+        """Return the closest variant that passes."""
         return _fit(
             self.connection.call(
                 self._request(operations.FIT_RELEASE, vary=vary, mechanism=mechanism)
@@ -164,17 +156,7 @@ _NOT_LET_IN: Final = frozenset({"denied", "voided", "expired"})
 def decision_of(
     told: Any, connection: Connection, sent: EncodedRequest | None
 ) -> RemoteDecision:
-    """Return the decision that a server told.
-
-    Args:
-        told: What it told.
-        connection: The server.
-        sent: The release, as it was sent; None if it cannot be looked at again.
-
-    Raises:
-        UnavailableError: If it is not of that form, contradicts itself, or is about
-            another release.
-    """
+    """Return the decision that a server told."""
     found = decision_in(told)
     if found.losses is None:
         raise not_understood("it tells of no losses").alone()

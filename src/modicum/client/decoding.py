@@ -49,14 +49,7 @@ def approval_of(one: ApprovalShape) -> Approval:
 def approval_states_of(
     found: Iterable[schema.ApprovalStatus],
 ) -> tuple[ApprovalState, ...]:
-    """Return where approvals stand.
-
-    Args:
-        found: What a server answers.
-
-    Raises:
-        UnavailableError: If it contradicts itself.
-    """
+    """Return where approvals stand."""
     return tuple(map(_hearing, found))
 
 
@@ -71,11 +64,7 @@ def _hearing(one: schema.ApprovalStatus) -> ApprovalState:
 
 
 def vote_entries_of(found: Iterable[schema.Vote]) -> tuple[VoteEntry, ...]:
-    """Return what people said, oldest first.
-
-    Args:
-        found: What a server answers.
-    """
+    """Return what people said, oldest first."""
     return tuple(
         VoteEntry(
             seq=one.entry,
@@ -95,15 +84,7 @@ T = TypeVar("T")
 
 
 def decoded(kind: type[T], document: object) -> T:
-    """Return an answer as a shape; keys that this version does not know are ignored.
-
-    Args:
-        kind: The shape.
-        document: The answer.
-
-    Raises:
-        UnavailableError: If it does not have that shape.
-    """
+    """Return an answer as a shape; keys that this version does not know are ignored."""
     try:
         return convert(document, kind)
     except msgspec.ValidationError as error:
@@ -111,25 +92,14 @@ def decoded(kind: type[T], document: object) -> T:
 
 
 def decision_in(told: Any) -> Decision:
-    """Return a decision without its prose, which another version may form otherwise.
-
-    Args:
-        told: What a server told.
-
-    Raises:
-        UnavailableError: If it is not of that form.
-    """
+    """Return a decision without its prose, which another version may form otherwise."""
     if isinstance(told, dict):
         told = {key: value for key, value in told.items() if key != "words"}
     return decoded(Decision, told)
 
 
 def text_of(told: Mapping[str, Any]) -> DecisionText:
-    """Return the prose of a decision; none if it is missing, or of another form.
-
-    Args:
-        told: What a server told.
-    """
+    """Return the prose of a decision; none if it is missing, or of another form."""
     words = told.get("words")
     if isinstance(words, dict):
         # The rest is not shown, and another version may form it otherwise.
@@ -246,29 +216,14 @@ _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 def named(release: str, hole: str = "release") -> dict[str, str]:
-    """Return the id of a release, or of a contract, as it goes into an address.
-
-    Args:
-        release: The id.
-        hole: What the address calls it.
-
-    Raises:
-        InputError: If nothing has such an id.
-    """
+    """Return the id of a release, or of a contract, as it goes into an address."""
     if not 0 < len(release) <= _ID_CHARACTERS_MAX or release in {".", ".."}:
         raise unknown_release(release)
     return {hole: release}
 
 
 def recorded_release(told: Any) -> RecordedRelease:
-    """Return a release that a server tells as the ledger keeps it.
-
-    Args:
-        told: What it tells.
-
-    Raises:
-        UnavailableError: If it is none.
-    """
+    """Return a release that a server tells as the ledger keeps it."""
     try:
         return release_from_plain(told)
     except ValueError as error:
@@ -276,14 +231,7 @@ def recorded_release(told: Any) -> RecordedRelease:
 
 
 def standing_of(told: object) -> Standing:
-    """Return where a release stands.
-
-    Args:
-        told: What a server tells.
-
-    Raises:
-        UnavailableError: If it tells something else.
-    """
+    """Return where a release stands."""
     one = decoded(ReleaseState, told)
     try:
         status = ReleaseStatus(one.status)

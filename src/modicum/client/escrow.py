@@ -60,22 +60,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         declared: Declared,
         owned: Ownership | None = None,
     ) -> Version:
-        """Put a version of a data set into the vault, and register it.
-
-        Args:
-            name: What it is called: the name of its table.
-            content: Its rows.
-            declared: What its table is, and how its rows are written.
-            owned: Whose it is, for its first version; None for a later one.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If they do not own it, or it is owned otherwise.
-            InputError: If the file does not declare it, or it is new and nobody owns
-                it; or it is larger than the server takes.
-            UnavailableError: If it cannot be stored, or the server gives no answer.
-            UsageError: If the server has no escrow.
-        """
+        """Put a version of a data set into the vault, and register it."""
         form: dict[str, object] = {
             "table": declared.table,
             "media": declared.media,
@@ -100,18 +85,6 @@ class RemoteEscrow(RemoteEscrowProposals):
         """Destroy a version, and whatever was computed of it and is withheld.
 
         If it fails, shred it again.
-
-        Args:
-            version: The version.
-            reason: Why, for the record; 1 to 2000 characters.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If they do not own it.
-            InputError: If there is none, or no reason.
-            UnavailableError: If a key cannot be destroyed, or the server gives no
-                answer.
-            UsageError: If the server has no escrow.
         """
         ids: dict[str, str | int] = {"name": version.id, "n": version.number}
         self._connection.ask(
@@ -119,34 +92,19 @@ class RemoteEscrow(RemoteEscrowProposals):
         )
 
     def data(self) -> Mapping[str, DataSet]:
-        """Return the data sets that one may ask about, by name. Writes nothing.
-
-        Raises:
-            AccessError: If whoever asks may know of none.
-        """
+        """Return the data sets that one may ask about, by name. Writes nothing."""
         return data_of(self._connection.ask(Request(operations.DATA_SETS)))
 
     # --- looking ---
 
     def contracts(self) -> tuple[Flow, ...]:
-        """Return the contracts that one may see, oldest first. Writes nothing.
-
-        Raises:
-            AccessError: If whoever asks may see none.
-        """
+        """Return the contracts that one may see, oldest first. Writes nothing."""
         request = Request(operations.CONTRACTS, query={"recorded": True})
         told = decoded(dict[str, list[dict[str, Any]]], self._connection.ask(request))
         return tuple(map(flow_of, told.get("contracts", ())))
 
     def show(self, name: str) -> ShownContract:
-        """Return a contract as people look at it. Writes nothing.
-
-        Args:
-            name: What it is called.
-
-        Raises:
-            InputError: If there is none, as far as one may know.
-        """
+        """Return a contract as people look at it. Writes nothing."""
         told = self._one(name)
         consents = consents_of(decoded(Consents, told.get("consent")))
         return ShownContract(flow_of(told), consents, program_of(told.get("program")))
@@ -162,25 +120,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         content: str | None = None,
         key: Key | None = None,
     ) -> RecordedContractVote:
-        """Agree to a contract, as an owner of its data.
-
-        Args:
-            name: What it is called.
-            reason: Why, for the record; 1 to 2000 characters.
-            head: The hash of the last entry that one has looked at, or at least its
-                first 12 characters; None for whichever is last.
-            content: The digest of the contract that one has looked at; None for
-                whichever it has.
-            key: What signs it, here: a key, or its file; None for nobody.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ApprovalError: If it is not signed as their data set asks.
-            ConflictError: If they own none of its data, or it is over.
-            InputError: If there is no such contract, or no reason.
-            StaleError: If something came in since `head`, or it has other contents.
-            UnavailableError: If the server gives no answer. Say the same again.
-        """
+        """Agree to a contract, as an owner of its data."""
         word = _Word(name, True, reason, head, signer_of(key))  # noqa: FBT003
         return self._say(word, content)
 
@@ -192,21 +132,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         content: str | None = None,
         key: Key | None = None,
     ) -> RecordedContractVote:
-        """Refuse a contract, or take an agreement back. It blocks until taken back.
-
-        Args:
-            name: What it is called.
-            reason: As for `approve`.
-            content: As for `approve`.
-            key: As for `approve`; a refusal counts without, too.
-
-        Raises:
-            AccessError: As for `approve`.
-            ConflictError: If they own none of its data.
-            InputError: As for `approve`.
-            StaleError: If it has other contents.
-            UnavailableError: As for `approve`.
-        """
+        """Refuse a contract, or take an agreement back. It blocks until taken back."""
         word = _Word(name, False, reason, None, signer_of(key))  # noqa: FBT003
         return self._say(word, content)
 
@@ -219,24 +145,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         content: str | None = None,
         key: Key | None = None,
     ) -> RecordedVersionVote:
-        """Agree to a version that replaces the rows of a data set, as an owner.
-
-        Args:
-            version: The version.
-            reason: As for `approve`.
-            head: As for `approve`.
-            content: The digest of the version that one has looked at; None for
-                whichever it has.
-            key: As for `approve`.
-
-        Raises:
-            AccessError: As for `approve`.
-            ApprovalError: If it is not signed as the data set asks.
-            ConflictError: If they do not own it, or it does not wait for its owners.
-            InputError: If there is no such version, or no reason.
-            StaleError: As for `approve`.
-            UnavailableError: As for `approve`.
-        """
+        """Agree to a version that replaces the rows of a data set, as an owner."""
         word = _Word(version.id, True, reason, head, signer_of(key))  # noqa: FBT003
         return self._say_to_data(word, version, content)
 
@@ -248,21 +157,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         content: str | None = None,
         key: Key | None = None,
     ) -> RecordedVersionVote:
-        """Refuse a version that waits. It blocks until taken back.
-
-        Args:
-            version: The version.
-            reason: As for `approve`.
-            content: As for `approve_data`.
-            key: As for `reject`.
-
-        Raises:
-            AccessError: As for `approve`.
-            ConflictError: If they do not own it, or it does not wait for its owners.
-            InputError: As for `approve_data`.
-            StaleError: If it has other contents.
-            UnavailableError: As for `approve`.
-        """
+        """Refuse a version that waits. It blocks until taken back."""
         word = _Word(version.id, False, reason, None, signer_of(key))  # noqa: FBT003
         return self._say_to_data(word, version, content)
 
@@ -300,20 +195,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         return Ran(decision_of(denied, self._connection, None))
 
     def receive(self, name: str) -> DisclosedResult:
-        """Return what a contract lets go, to one of its recipients: whoever asks.
-
-        Args:
-            name: What the contract is called.
-
-        Raises:
-            AccessError: If whoever asks takes no part in it.
-            ConflictError: If the contract does not permit it now.
-            InputError: If there is none.
-            UnavailableError: If it cannot be read; nothing went out then. Or the
-                server gives no answer: it counts as received then.
-            UsageError: If the server has no escrow.
-            VerificationError: If it is not what was withheld.
-        """
+        """Return what a contract lets go, to one of its recipients: whoever asks."""
         step = f"given out what `{name}` lets go"
         request = Request(
             operations.RECEIVE, named(name, "name"), step=step, repeats=False

@@ -40,20 +40,7 @@ class RemoteEscrowProposals:
     def ask_query(
         self, heading: Purpose, queries: Sequence[str], *, exact: bool = False
     ) -> Flow:
-        """Ask that queries are run on registered data, and their answers withheld.
-
-        Args:
-            heading: What it is called, why, and how long.
-            queries: Query files, as texts; their tables are data sets.
-            exact: Whether exact answers are computed, too, for a later signal.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If it cannot be proposed.
-            InputError: If a query cannot be priced, or reads what is not registered.
-            UnavailableError: If the server gives no answer.
-            UsageError: If the server has no escrow.
-        """
+        """Ask that queries are run on registered data, and their answers withheld."""
         named = {"analyst": heading.analyst} if heading.analyst else {}
         own = {"queries": list(queries), "exact": exact, **named}
         return self._ask("query", heading, own)
@@ -68,28 +55,7 @@ class RemoteEscrowProposals:
         limits: Limits | None = None,
         blocks: ByBlocks | None = None,
     ) -> Flow:
-        """Ask that a program runs on withheld answers, and its scores are withheld.
-
-        Args:
-            heading: What it is called, why, and how long.
-            query: The contract whose answers it runs on.
-            program: The program.
-            tier: The sandbox that it runs in; None for the usual of its language.
-            limits: What it may use up; None for the usual.
-            blocks: Into which blocks people are divided, for a score on exact answers
-                that is differentially private, and charged; None for scores on what
-                is withheld.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If it cannot be proposed.
-            InputError: If there is no such contract, or no reason; or the program
-                calls itself a text of the catalogue and is none; or the queries cannot
-                be divided into blocks.
-            UnavailableError: If its code cannot be stored, or the server gives no
-                answer.
-            UsageError: If the server has no escrow.
-        """
+        """Ask that a program runs on withheld answers, and its scores are withheld."""
         given = limits or Limits()
         own: dict[str, object] = {
             "query": query,
@@ -116,71 +82,23 @@ class RemoteEscrowProposals:
         return self._ask("task", heading, own)
 
     def ask_output(self, heading: Purpose, query: str) -> Flow:
-        """Ask that private answers go out.
-
-        Args:
-            heading: What it is called, why, how long, and to whom.
-            query: The contract whose answers they are.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If it cannot be proposed, or has not run.
-            InputError: If there is no such contract, or no reason.
-            UnavailableError: If the server gives no answer.
-        """
+        """Ask that private answers go out."""
         return self._ask("output", heading, {"query": query, **_to(heading)})
 
     def ask_signal(self, heading: Purpose, task: str) -> Flow:
-        """Ask that the score on private answers goes out.
-
-        Args:
-            heading: What it is called, why, how long, and to whom.
-            task: The contract whose score it is.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If it cannot be proposed, or has not run.
-            InputError: If there is no such contract, or no reason.
-            UnavailableError: If the server gives no answer.
-        """
+        """Ask that the score on private answers goes out."""
         return self._ask("signal", heading, {"task": task, **_to(heading)})
 
     def ask_raw_signal(
         self, heading: Purpose, task: str, *, width: Fraction | None
     ) -> Flow:
-        """Ask that the score on exact answers goes out, which no epsilon describes.
-
-        Args:
-            heading: What it is called, why, how long, and to whom.
-            task: The contract whose score it is.
-            width: How wide the bins are, of which one is told; None for the exact
-                score, to which two people must agree.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If it cannot be proposed, or has not run, or more would be
-                told than owners allow.
-            InputError: If there is no such contract, no reason, or bins cannot be so
-                wide.
-            UnavailableError: If the server gives no answer.
-        """
+        """Ask that the score on exact answers goes out, which no epsilon describes."""
         told = {"exact": True} if width is None else {"width": str(Fraction(width))}
         own = {"task": task, **told, **_to(heading)}
         return self._ask("raw-signal", heading, own)
 
     def withdraw(self, name: str, *, reason: str) -> Flow:
-        """Take back a contract that one asked for, or that gives one something.
-
-        Args:
-            name: What it is called.
-            reason: Why, for the record; 1 to 2000 characters.
-
-        Raises:
-            AccessError: If whoever asks takes no part in it.
-            ConflictError: If it is not theirs to withdraw, or was withdrawn.
-            InputError: If there is no such contract, or no reason.
-            UnavailableError: If the server gives no answer.
-        """
+        """Take back a contract that one asked for, or that gives one something."""
         content = encoded({"reason": reason})
         step = f"withdrawn the contract `{name}`"
         ids = named(name, "name")

@@ -56,11 +56,7 @@ class Job:
         return self.standing.job
 
     def refresh(self) -> JobItem:
-        """Ask how far it is, and return that.
-
-        Raises:
-            InputError: If the server has no such job any more.
-        """
+        """Ask how far it is, and return that."""
         self._look(operations.JOB)
         return self.standing
 
@@ -70,20 +66,7 @@ class Job:
         *,
         timeout_seconds: float | None = None,
     ) -> Any:
-        """Return what the job found, once it is done: plain data.
-
-        Args:
-            on_progress: Called with how far it is, from 0 to 1, whenever it is looked
-                at.
-            timeout_seconds: How long it is waited for; None for however long. The job
-                goes on.
-
-        Raises:
-            ModicumError: Why it failed, as the server says.
-            InputError: If the server has no such job any more.
-            UnavailableError: If it is not over in time.
-            UsageError: If it was given up.
-        """
+        """Return what the job found, once it is done: plain data."""
         ends = None if timeout_seconds is None else monotonic() + timeout_seconds
         wait = WAIT_SECONDS
         while True:
@@ -98,11 +81,7 @@ class Job:
             wait = min(wait * 1.5, WAIT_SECONDS_MAX)
 
     def cancel(self) -> JobItem:
-        """Give it up, and return how it stands; what is over stays as it is.
-
-        Raises:
-            InputError: If the server has no such job any more.
-        """
+        """Give it up, and return how it stands; what is over stays as it is."""
         self._look(operations.CANCEL_JOB)
         return self.standing
 
@@ -172,14 +151,7 @@ class RemoteJobs:
         return tuple(Job(self._connection, one) for one in told["jobs"])
 
     def one(self, identifier: str) -> Job:
-        """Return a job.
-
-        Args:
-            identifier: Its id.
-
-        Raises:
-            InputError: If the server has no such job, or it is somebody else's.
-        """
+        """Return a job."""
         job = Job(self._connection, _begun(identifier))
         job.refresh()
         return job
@@ -198,11 +170,7 @@ def _begun(identifier: str) -> dict[str, object]:
 
 @contextmanager
 def cancelled_on_error(job: Job) -> Iterator[Job]:
-    """Give a job up if its block is left by an exception: nobody waits any more.
-
-    Args:
-        job: The job.
-    """
+    """Give a job up if its block is left by an exception: nobody waits any more."""
     try:
         yield job
     except BaseException:

@@ -33,44 +33,18 @@ class RemoteSubmission(Submission, frozen=True):
         post: bool,
         reserve_seconds: int,
     ) -> Self:
-        """Return a release to be decided.
-
-        Args:
-            release: The release.
-            compiled: The active policy.
-            post: As for `submit`.
-            reserve_seconds: As for `submit`.
-
-        Raises:
-            InputError: If the release is malformed.
-        """
+        """Return a release to be decided."""
         one = prepared(release, compiled, post=post, reserve_seconds=reserve_seconds)
         return cls._of(one, release, is_past=False)
 
     @classmethod
     def made_past(cls, release: Description, compiled: CompiledPolicy) -> Self:
-        """Return a release to be counted.
-
-        Args:
-            release: The release.
-            compiled: The active policy.
-
-        Raises:
-            InputError: If the release is malformed.
-        """
+        """Return a release to be counted."""
         return cls._of(prepared_past(release, compiled), release, is_past=True)
 
     @classmethod
     def of(cls, one: Submission, *, is_past: bool = False) -> Self:
-        """Return a submission that was prepared for this.
-
-        Args:
-            one: The submission.
-            is_past: Whether it is to be counted, and not decided.
-
-        Raises:
-            UsageError: If it was prepared for another ledger, or for something else.
-        """
+        """Return a submission that was prepared for this."""
         if not isinstance(one, cls) or one.is_past is not is_past:
             verb = "prepare_past" if is_past else "prepare"
             raise unsupported(

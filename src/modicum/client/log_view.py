@@ -59,14 +59,6 @@ class RemoteLog:
 
         What is appended after the call is left out. If the connection breaks, they go
         on where it broke.
-
-        Args:
-            after: A number; 0 for all records.
-            limit: How many records at most; None for all.
-
-        Raises:
-            AccessError: If whoever asks may not read the ledger.
-            UnavailableError: If the server gives no answer.
         """
         last = self.head().seq
         if limit is not None:
@@ -74,14 +66,7 @@ class RemoteLog:
         return self._records(after, last)
 
     def record(self, seq: int) -> Record | None:
-        """Return the record with a number, or None if there is none.
-
-        Args:
-            seq: The number.
-
-        Raises:
-            AccessError: If whoever asks may not read the ledger.
-        """
+        """Return the record with a number, or None if there is none."""
         if seq < 1:
             return None
         try:
@@ -96,11 +81,7 @@ class RemoteLog:
         return found
 
     def turn(self) -> NoReturn:
-        """Refuse: what is added to the log, the server adds.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Refuse: what is added to the log, the server adds."""
         raise unsupported("a turn of the ledger", "take the step that you mean")
 
     def close(self) -> None:
@@ -160,19 +141,11 @@ class ReadOnlyView:
     view: LedgerView
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
-        """Refuse: what is added to the ledger, the server adds.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Refuse: what is added to the ledger, the server adds."""
         raise unsupported("a turn of the ledger", "take the step that you mean")
 
     def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
-        """Return the book, what reads its log, and the time.
-
-        Args:
-            deciding: Whether balances will be asked for.
-        """
+        """Return the book, what reads its log, and the time."""
         return self.view.look(deciding=deciding)
 
 
@@ -192,31 +165,15 @@ class LogView(Session):
         return self._log.exists()
 
     def record(self, seq: int) -> Record | None:
-        """Return the record with a number, or None if there is none. Writes nothing.
-
-        Args:
-            seq: The number.
-
-        Raises:
-            AccessError: If whoever asks may not read the ledger.
-        """
+        """Return the record with a number, or None if there is none. Writes nothing."""
         return self._log.record(seq)
 
     def records(self) -> Iterable[Record]:
-        """Return the stored records, oldest first, unchecked. Writes nothing.
-
-        Raises:
-            AccessError: If whoever asks may not read the ledger.
-        """
+        """Return the stored records, oldest first, unchecked. Writes nothing."""
         return self._log.read(0)
 
     def state(self) -> State:
-        """Return the state at the head of the log, folded here. Writes nothing.
-
-        Raises:
-            AccessError: If whoever asks may not read the ledger.
-            VerificationError: If the log contradicts itself.
-        """
+        """Return the state at the head of the log, folded here. Writes nothing."""
         return self.followed.state()
 
     def verify(
@@ -225,43 +182,18 @@ class LogView(Session):
         *,
         noted_hash: str | None = None,
     ) -> AuditReport:
-        """Read the log from the beginning and check all of it, here. Writes nothing.
-
-        Args:
-            on_entry: Called with the number of each entry that was checked.
-            noted_hash: A hash that was noted elsewhere; the report tells where it
-                stands.
-
-        Raises:
-            AccessError: If whoever asks may not read the ledger.
-            VerificationError: At the first contradiction.
-        """
+        """Read the log from the beginning and check all of it, here. Writes nothing."""
         return self.followed.verify(on_entry, noted_hash=noted_hash)
 
     def as_of(self, point: int | str) -> LedgerView:
         """Return the ledger as it was, to be asked as it is. Writes nothing.
 
         It is worked out here, from the log, and says all that a local one does.
-
-        Args:
-            point: The number of an entry; or a time in UTC such as `2026-05-01`, whose
-                end is meant, `2026-05-01T12:00Z`, or as entries write it.
-
-        Raises:
-            AccessError: If whoever asks may not read the ledger.
-            UsageError: If the ledger was not there yet, or the point is yet to come.
         """
         return self.followed.as_of(point)
 
     def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
-        """Return the book of the ledger, what reads its log, and the time.
-
-        Args:
-            deciding: Whether balances will be asked for.
-
-        Raises:
-            AccessError: If whoever asks may not read the ledger.
-        """
+        """Return the book of the ledger, what reads its log, and the time."""
         return self.followed.look(deciding=deciding)
 
     # --- for verbs that go by the log ---

@@ -49,20 +49,7 @@ class RemoteRounds:
     def open(
         self, identifier: str = "", *, unlocked: Mapping[str, Fraction] | None = None
     ) -> Round:
-        """Open the next round: budgets are unlocked, and user groups take turns.
-
-        Args:
-            identifier: What it is called; by default `round-` and its number.
-            unlocked: By privacy unit, what part of every budget may be used from here
-                on; it never falls.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If the id is taken, or a share falls.
-            InputError: If a unit is not known, or a share is none.
-            UnavailableError: If the server gives no answer. Look at `present()` before
-                another round is opened.
-        """
+        """Open the next round: budgets are unlocked, and user groups take turns."""
         form: dict[str, object] = {"round": identifier} if identifier else {}
         if unlocked:
             form["unlocked"] = {unit: _share(one) for unit, one in unlocked.items()}
@@ -72,11 +59,7 @@ class RemoteRounds:
         return self._round(self._connection.call(request))
 
     def present(self) -> Round | None:
-        """Return the round that is open; None before the first. Writes nothing.
-
-        Raises:
-            AccessError: If whoever asks may not.
-        """
+        """Return the round that is open; None before the first. Writes nothing."""
         for one in self._connection.call(Request(operations.ROUNDS)).rounds:
             if one.open:
                 request = Request(operations.ROUND, {"round_id": one.round})
@@ -87,9 +70,6 @@ class RemoteRounds:
         """Return the plans that were committed, oldest first. Writes nothing.
 
         Each names the releases that whoever asks may see.
-
-        Raises:
-            AccessError: If whoever asks may not.
         """
         return tuple(
             PlanCommitted(one.plan, one.round, one.content, one.releases)
@@ -97,14 +77,7 @@ class RemoteRounds:
         )
 
     def committed_plan(self, identifier: str) -> PlanCommitted:
-        """Return a plan that was committed. Writes nothing.
-
-        Args:
-            identifier: Its id.
-
-        Raises:
-            InputError: If the ledger knows no such plan.
-        """
+        """Return a plan that was committed. Writes nothing."""
         return plan_named(identifier, self.committed())
 
     def plan(
@@ -118,36 +91,13 @@ class RemoteRounds:
         """Return a plan for the requests of the round that is open. Writes nothing.
 
         The server makes it, as a job that is waited for.
-
-        Args:
-            requests: The requests, as `modicum.requests.load` returns them; their
-                order breaks ties.
-            solver: What chooses: `fcfs`, `dpf`, `dpf-weighted`, `dpf-remaining`,
-                `dpf-weighted-remaining`, `dpk`, `guided` or `ilp`.
-            engine_of: The server has its own engine; all give the same plan.
-            on_step: Is told how far it is, from 0 to 1, whenever the job is looked at;
-                what it raises gives the job up.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            InputError: If there is no such solver, or there are too many requests.
-            UnavailableError: If too many jobs are under way.
-            UsageError: If no round is open.
         """
         job = self.begin_plan(requests, solver=solver)
         with cancelled_on_error(job):
             return plan_of_job(job.wait(on_step))
 
     def begin_plan(self, requests: Sequence[Asked], *, solver: str = SOLVER) -> Job:
-        """Begin to make a plan, and return the job: `wait()` tells its document.
-
-        Args:
-            requests: As for `plan`.
-            solver: As for `plan`.
-
-        Raises:
-            ModicumError: As for `plan`.
-        """
+        """Begin to make a plan, and return the job: `wait()` tells its document."""
         refuse_unknown_solver(solver)
         opened = must_be_open(self.present())
         policy = self._view.policy()
@@ -167,18 +117,6 @@ class RemoteRounds:
 
         A plan that was committed before is not committed again; what it reserved then
         is returned. Of a plan that accepts nothing, nothing is written.
-
-        Args:
-            plan: The plan; each release is read, priced and decided once more.
-            reserve_seconds: How long the reservations stand if they are not started;
-                1 second to 90 days.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If one release cannot be reserved.
-            StaleError: If the ledger went on since the plan was made.
-            UnavailableError: If the server gives no answer. Commit the same plan again.
-            UsageError: If no round is open.
         """
         refuse_odd_length(reserve_seconds)
         request = Request(
@@ -202,9 +140,6 @@ class RemoteRounds:
         """Return what user groups left over when they retired. Writes nothing.
 
         It is worked out here, from the log.
-
-        Raises:
-            AccessError: If whoever asks may not read the ledger.
         """
         here = Rounds(self._view.looking, SystemClock(), self._view.actor)
         return here.remainders()
@@ -238,15 +173,7 @@ class RemoteRounds:
 
 
 def plan_of_job(told: object) -> Plan:
-    """Return the plan that a job found.
-
-    Args:
-        told: Its document.
-
-    Raises:
-        ConflictError: If it is not as it was made.
-        UnavailableError: If it is no plan.
-    """
+    """Return the plan that a job found."""
     if not isinstance(told, dict):
         raise not_understood("its plan is none")
     return read_plan(told)

@@ -32,25 +32,11 @@ class RemotePolicies:
         self._connection = connection
 
     def lint(self, policy: CompiledPolicy | str | Path) -> dict[str, Any]:
-        """Return what a policy is: `name`, `digest`, `rules`, `warnings` and more.
-
-        Args:
-            policy: The policy.
-
-        Raises:
-            InputError: With every mistake in it.
-        """
+        """Return what a policy is: `name`, `digest`, `rules`, `warnings` and more."""
         return self._told(operations.LINT_POLICY, policy)
 
     def compile(self, policy: CompiledPolicy | str | Path) -> dict[str, Any]:
-        """Return what a policy compiles to, with all its rules under `list`.
-
-        Args:
-            policy: The policy.
-
-        Raises:
-            InputError: With every mistake in it.
-        """
+        """Return what a policy compiles to, with all its rules under `list`."""
         told = self._told(operations.COMPILE_POLICY, policy, {"limit": _PAGE})
         rules = list(told["list"])
         while told["next"] is not None:
@@ -64,31 +50,11 @@ class RemotePolicies:
     def diff(
         self, policy: CompiledPolicy | str | Path, *, against: str = "active"
     ) -> dict[str, Any]:
-        """Return what a policy tightens and loosens, and what history exceeds.
-
-        Args:
-            policy: The policy.
-            against: The digest of a policy that is or was active, or `active`.
-
-        Raises:
-            InputError: With every mistake in it; or if there is no such policy.
-        """
+        """Return what a policy tightens and loosens, and what history exceeds."""
         return self._told(operations.DIFF_POLICY, policy, {"against": against})
 
     def simulate(self, policy: CompiledPolicy | str | Path) -> Job:
-        """Begin to find what a policy would have decided, release by release.
-
-        Args:
-            policy: The policy.
-
-        Returns:
-            A job; `wait()` returns what it found.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            InputError: With every mistake in it.
-            UnavailableError: If too many jobs are under way.
-        """
+        """Begin to find what a policy would have decided, release by release."""
         return Job(self._connection, self._told(operations.SIMULATE_POLICY, policy))
 
     def _told(
@@ -106,11 +72,7 @@ class RemotePolicies:
 
 
 def policy_sent(policy: CompiledPolicy) -> EncodedRequest:
-    """Return a policy as it is sent: its text, with its remarks.
-
-    Args:
-        policy: The policy.
-    """
+    """Return a policy as it is sent: its text, with its remarks."""
     own = policy.policy
     marks = (one.mark for one in own.base_policies)
     file = next((mark.file for mark in marks if mark is not None), "")

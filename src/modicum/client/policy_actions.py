@@ -72,16 +72,7 @@ class RemoteActivationPreview(ActivationPreview):
 def weighed_of(
     told: Any, active: CompiledPolicy, successor: CompiledPolicy
 ) -> RemoteActivationPreview:
-    """Return what it means to activate a policy.
-
-    Args:
-        told: What a server told.
-        active: The active policy.
-        successor: The policy that is to hold.
-
-    Raises:
-        UnavailableError: If it is not of that form, or about other policies.
-    """
+    """Return what it means to activate a policy."""
     one = decoded(schema.Activation, told)
     if (one.replaced.digest, one.policy.digest) != (
         active.policy.digest,
@@ -101,16 +92,7 @@ def weighed_of(
 
 
 def activation_of(told: Any, weighed: ActivationPreview, head: Head) -> Activation:
-    """Return what became of an activation.
-
-    Args:
-        told: What a server told.
-        weighed: What it means.
-        head: How far the ledger goes, where nothing was changed.
-
-    Raises:
-        UnavailableError: If it is not of that form.
-    """
+    """Return what became of an activation."""
     one = decoded(schema.Activation, told)
     last = one.ledger or head
     return Activation(weighed, one.changed, last.seq, last.head)
@@ -147,17 +129,6 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         Its text stands in the ledger, so that people can read there what they agree
         to, and name it by its digest. The same policy again changes nothing. Once
         another policy is activated, nothing is proposed any more.
-
-        Args:
-            successor: The policy.
-            reason: Why, for the record; 1 to 2000 characters.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ApprovalError: If nobody must agree to it.
-            ConflictError: If it is active already.
-            InputError: If the policy has mistakes, or there is no reason.
-            UnavailableError: If the server gives no answer. Propose the same again.
         """
         successor.refuse_mistakes()
         request = Request(
@@ -170,11 +141,7 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         return Proposed(_proposal(one), approval_states_of(one.approvals), one.repeated)
 
     def proposals(self) -> tuple[PendingPolicy, ...]:
-        """Return the policies that are proposed and wait. Writes nothing.
-
-        Raises:
-            AccessError: If whoever asks may not.
-        """
+        """Return the policies that are proposed and wait. Writes nothing."""
         found = self._connection.call(Request(operations.PROPOSALS))
         return tuple(
             PendingPolicy(
@@ -184,15 +151,7 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         )
 
     def proposed(self, digest: str) -> CompiledPolicy:
-        """Return a policy that is proposed. Writes nothing.
-
-        Args:
-            digest: Its digest, or at least the first 12 characters.
-
-        Raises:
-            InputError: If no such policy is proposed.
-            UnavailableError: If the server tells of another policy.
-        """
+        """Return a policy that is proposed. Writes nothing."""
         waiting = {one.proposal.digest: one for one in self.proposals()}
         named = proposal_named(digest, (one.proposal for one in waiting.values()))
         found = waiting[named.digest]
@@ -215,25 +174,6 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
 
         What history exceeds is looked at once more, and told; whoever activates the
         policy chooses what of it to accept.
-
-        Args:
-            successor: The policy, which is proposed; or its digest, or at least the
-                first 12 characters.
-            reason: Why, for the record; 1 to 2000 characters.
-            head: The hash of the last entry that one has looked at, or at least its
-                first 12 characters; None for whichever is last.
-            key: What signs it, here: a key, or its file; None for nobody.
-
-        Returns:
-            What was said; what it means to activate the policy is found just after.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ApprovalError: If nobody is asked, their word would not count, or it is not
-                signed as the policy asks.
-            InputError: If there is no reason, or no such policy is proposed.
-            StaleError: If something came in since `head`; review again.
-            UnavailableError: If the server gives no answer. Say the same again.
         """
         signer = signer_of(key)
         compiled = self._meant(successor)
@@ -248,18 +188,7 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         reason: str,
         key: Key | None = None,
     ) -> RecordedVote:
-        """Refuse that a policy takes the place of the active one.
-
-        Args:
-            successor: As for `approve_policy`.
-            reason: As for `approve_policy`.
-            key: As for `approve_policy`; a refusal counts without, too.
-
-        Raises:
-            AccessError: As for `approve_policy`.
-            ApprovalError: As for `approve_policy`.
-            InputError: As for `approve_policy`.
-        """
+        """Refuse that a policy takes the place of the active one."""
         signer = signer_of(key)
         speech = _speech(self._meant(successor), approves=False, reason=reason)
         return send_vote(self._view, replace(speech, signer=signer))
@@ -268,13 +197,6 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         """Return where the approval stands that another policy needs. Writes nothing.
 
         Of what is not proposed, only the log tells that.
-
-        Args:
-            successor: The policy; if it is active already, nobody is asked.
-
-        Raises:
-            AccessError: If it is not proposed, and whoever asks may not read the
-                ledger.
         """
         told = self._waiting(successor)
         if told is None:
@@ -286,13 +208,6 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
 
         What was said before that was about another change, and does not count. Of what
         is not proposed, only the log tells that.
-
-        Args:
-            successor: The policy.
-
-        Raises:
-            AccessError: If it is not proposed, and whoever asks may not read the
-                ledger.
         """
         told = self._waiting(successor)
         if told is None:
@@ -310,18 +225,7 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         accept: Sequence[str] = (),
         replaces: str | None = None,
     ) -> ActivationPreview:
-        """Return what it means to activate a policy now. Writes nothing.
-
-        Args:
-            successor: The policy.
-            accept: As for `activate`.
-            replaces: As for `activate`.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            InputError: If a rule that is accepted is not one that history exceeds.
-            StaleError: If another policy is active than the one to be replaced.
-        """
+        """Return what it means to activate a policy now. Writes nothing."""
         active = self._view.policy()
         refuse_replaced(active, replaces)
         request = Request(

@@ -37,13 +37,7 @@ class _Problems(msgspec.Struct):
 def mistake_of(
     status: int, body: bytes, sent: EncodedRequest | None = None
 ) -> ModicumError:
-    """Return the mistake that an answer tells of.
-
-    Args:
-        status: The HTTP status.
-        body: What was answered.
-        sent: What was sent.
-    """
+    """Return the mistake that an answer tells of."""
     try:
         told = msgspec.json.decode(body, type=_Problems)
     except (msgspec.MsgspecError, ValueError):
@@ -56,12 +50,7 @@ def mistake_of(
 def not_understood(
     why: str, help_: str = "look at the address, and at the versions of both"
 ) -> UnavailableError:
-    """Return the mistake of an answer that is none of this version's.
-
-    Args:
-        why: What is wrong with it.
-        help_: What to do.
-    """
+    """Return the mistake of an answer that is none of this version's."""
     return UnavailableError(
         Problem(
             Code.NOT_UNDERSTOOD,
@@ -73,12 +62,7 @@ def not_understood(
 
 
 def problem_of(one: schema.Problem, sent: EncodedRequest | None = None) -> Problem:
-    """Return a mistake that a server tells of.
-
-    Args:
-        one: What it tells.
-        sent: What was sent, if places in it are told.
-    """
+    """Return a mistake that a server tells of."""
     try:
         code, message = Code(one.code), one.message
     except ValueError:  # A newer server has more of them.

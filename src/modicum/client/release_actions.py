@@ -60,21 +60,6 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         What is asked for stands in the ledger, so that people can read there what they
         agree to, and name it by its id. The same request again changes nothing; another
         release under the same id takes its place, if the same person asks.
-
-        Args:
-            release: The release.
-            reason: Why, for the record; 1 to 2000 characters.
-
-        Returns:
-            The request; its `decision` is the one that the server came to just before.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ApprovalError: If it needs no approval.
-            ConflictError: If its id stands, or is asked for by somebody else, or it
-                would be denied now.
-            InputError: If the release is malformed, or there is no reason.
-            UnavailableError: If the server gives no answer. Ask for the same again.
         """
         content = encoded(release)
         decision = self._view.check(release)
@@ -93,36 +78,14 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         )
 
     def redescribe(self, release: Description, *, reason: str) -> Requested | None:
-        """Refuse to ask for a correction of a past release; it is done elsewhere.
-
-        Args:
-            release: The release.
-            reason: Why.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Refuse to ask for a correction of a past release; it is done elsewhere."""
         raise unsupported(
             "a correction of a past release",
             "ask for it by  modicum release redescribe  where the ledger is",
         )
 
     def withdraw_request(self, release: str, *, reason: str) -> Waiting:
-        """Take back a request of one's own; what people said to it stays said.
-
-        Args:
-            release: The id of the release.
-            reason: Why, for the record; 1 to 2000 characters.
-
-        Returns:
-            What was asked for.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If somebody else asks for it.
-            InputError: If nobody asks for it, or there is no reason.
-            UnavailableError: If the server gives no answer.
-        """
+        """Take back a request of one's own; what people said to it stays said."""
         request = Request(
             operations.WITHDRAW_REQUEST,
             named(release),
@@ -142,14 +105,7 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         return tuple(map(_pending, found.requests))
 
     def requested(self, release: str) -> PendingRequest | None:
-        """Return what is asked for under an id; None if nobody does, as one may see.
-
-        Args:
-            release: The id.
-
-        Raises:
-            AccessError: If whoever asks may see none.
-        """
+        """Return what is asked for under an id; None if nobody does, as one may see."""
         waiting = (one for one in self.requests() if one.request.release == release)
         return next(waiting, None)
 
@@ -168,30 +124,6 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
 
         Given as it is described, it is agreed to only if that is what is asked for. By
         its id, whatever the server shows is agreed to: who signs gives the release.
-
-        Args:
-            release: The release, which somebody asks for; or its id.
-            reason: Why, for the record; 1 to 2000 characters.
-            head: The hash of the last entry that one has looked at, or at least its
-                first 12 characters; None for whichever is last.
-            content: The SHA-256 of the contents that one has looked at; None for
-                whichever it has.
-            key: What signs it, here: a key, or its file; None for nobody.
-
-        Returns:
-            What was said; its `decision` is what the server said just before, and came
-            to again in the turn.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ApprovalError: If nobody is asked, their word would not count, or it is not
-                signed as the policy asks.
-            ConflictError: If it would be denied now.
-            InputError: If the release is malformed or not asked for, or there is no
-                reason.
-            StaleError: If something came in since `head`, or the release has other
-                contents; review again.
-            UnavailableError: If the server gives no answer. Say the same again.
         """
         signer = signer_of(key)
         looked = self._look(release, content)
@@ -212,18 +144,6 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         """Refuse a release that is asked for, or take an approval back.
 
         It is blocked until one approves it.
-
-        Args:
-            release: As for `approve`.
-            reason: As for `approve`.
-            content: As for `approve`.
-            key: As for `approve`; a refusal counts without, too.
-
-        Raises:
-            AccessError: As for `approve`.
-            ApprovalError: As for `approve`.
-            InputError: As for `approve`.
-            StaleError: If the release has other contents.
         """
         signer = signer_of(key)
         looked = self._look(release, content)
@@ -234,14 +154,6 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         """Return where each approval stands that a release needs. Writes nothing.
 
         Of what nobody asks for, only the log tells that.
-
-        Args:
-            release: The release.
-
-        Raises:
-            AccessError: If nobody asks for it, and whoever asks may not read the
-                ledger.
-            InputError: If the release is malformed.
         """
         priced = price_release(release, self._view.policy())
         told = self._requested(priced.id)
@@ -254,12 +166,6 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         """Return what people said to a release or a policy, oldest first.
 
         Of what does not wait, only the log tells that.
-
-        Args:
-            identifier: The id of the release, or the digest of the policy.
-
-        Raises:
-            AccessError: If it does not wait, and whoever asks may not read the ledger.
         """
         told = self._waiting_policy(identifier) or self._requested(identifier)
         if told is not None:
@@ -282,11 +188,7 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         )
 
     def _look(self, release: Description | str, content: str | None) -> _LookedAt:
-        """Return a release that waits, as the server shows it.
-
-        Raises:
-            InputError: If nobody asks for it.
-        """
+        """Return a release that waits, as the server shows it."""
         name, own = release, content
         if not isinstance(release, str):
             priced = price_release(release, self._view.policy())

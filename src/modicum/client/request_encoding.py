@@ -43,11 +43,7 @@ class EncodedRequest:
     release: str = ""
 
     def place(self, told: Mark) -> Mark | None:
-        """Return where something stands, by where it stands in what was sent.
-
-        Args:
-            told: The place in what was sent.
-        """
+        """Return where something stands, by where it stands in what was sent."""
         if self.file:
             lines = self.text.decode().splitlines()
             source = lines[told.line - 1] if told.line <= len(lines) else ""
@@ -58,14 +54,7 @@ class EncodedRequest:
 
 
 def encoded(release: Description) -> EncodedRequest:
-    """Return a release as it is sent, as it is now.
-
-    Args:
-        release: The release.
-
-    Raises:
-        InputError: If it holds something that no file could hold.
-    """
+    """Return a release as it is sent, as it is now."""
     if isinstance(release, ReleaseDraft):
         node = release.to_node()
     elif isinstance(release, Scalar | Items | Entries):
@@ -82,12 +71,7 @@ def encoded(release: Description) -> EncodedRequest:
 
 
 def _lines(node: Node, end: str) -> Iterator[tuple[str, Mark | None]]:
-    """Yield the lines of a value, each with its place.
-
-    Args:
-        node: The value.
-        end: What follows it.
-    """
+    """Yield the lines of a value, each with its place."""
     match node:
         case Items(items=items, mark=mark):
             yield "[", mark

@@ -116,41 +116,18 @@ class Connection:
         self._client.close()
 
     def call(self, request: Request[A]) -> A:
-        """Return what a server answers, in the shape that the operation declares.
-
-        Args:
-            request: What is asked.
-
-        Raises:
-            ModicumError: As for `ask`.
-        """
+        """Return what a server answers, in the shape that the operation declares."""
         kind = request.operation.answer
         assert kind is not None, "the answer is no JSON document"
         return decoded(kind, self.ask(request))
 
     def ask(self, request: Request[Any]) -> Any:
-        """Return what a server answers: plain data.
-
-        Args:
-            request: What is asked.
-
-        Raises:
-            ModicumError: As the server says.
-            UnavailableError: If it gives no answer, or another one than a server does.
-        """
+        """Return what a server answers: plain data."""
         return _answer(self._answered(request), request)
 
     @contextmanager
     def pieces(self, request: Request[Any]) -> Iterator[Iterator[bytes]]:
-        """Lend what a server answers, piece by piece: a `with` block.
-
-        Args:
-            request: What is asked; it writes nothing.
-
-        Raises:
-            ModicumError: As the server says.
-            UnavailableError: If it gives no answer, or breaks off.
-        """
+        """Lend what a server answers, piece by piece: a `with` block."""
         found = self._answered(request, whole=False)
         try:
             if found.status_code != 200:
@@ -179,12 +156,7 @@ class Connection:
     def _answered(
         self, request: Request[Any], *, whole: bool = True
     ) -> httpx2.Response:
-        """Return an answer; what cannot be answered now is asked again.
-
-        Args:
-            request: What is asked.
-            whole: Whether all of the answer is to be there.
-        """
+        """Return an answer; what cannot be answered now is asked again."""
         own = _headers(request)
         reached, why, told = False, "", None
         for attempt in range(ATTEMPTS_MAX):

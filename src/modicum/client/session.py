@@ -38,27 +38,12 @@ class Session:
         return self._connection.call(Request(operations.ME)).name
 
     def read(self, operation: Operation[A], **given: Any) -> A:
-        """Return what an operation answers that only reads.
-
-        Args:
-            operation: The operation, one of `modicum.api.operations`.
-            **given: Its parameters, those of its address included.
-
-        Raises:
-            ModicumError: As the server says.
-        """
+        """Return what an operation answers that only reads."""
         ids = {name: given.pop(name) for name in operation.holes}
         return self._connection.call(Request(operation, ids, given))
 
     def found(self, request: Request[Any]) -> dict[str, Any] | None:
-        """Return what a server tells; None if there is no such thing.
-
-        Args:
-            request: What is asked.
-
-        Raises:
-            ModicumError: As the server says otherwise.
-        """
+        """Return what a server tells; None if there is no such thing."""
         try:
             told = self._connection.ask(request)
         except InputError as error:
@@ -71,12 +56,7 @@ class Session:
 
 
 def unsupported(what: str, instead: str) -> UsageError:
-    """Return the mistake of asking a server for what is done where the ledger is.
-
-    Args:
-        what: What was asked for.
-        instead: What to do instead.
-    """
+    """Return the mistake of asking a server for what is done where the ledger is."""
     return UsageError(
         Problem(
             Code.NOT_SUPPORTED,

@@ -40,21 +40,6 @@ class RemoteSubmit(RemoteView):
 
         Submitting the same id with the same contents again changes nothing. A
         denial is recorded and spends nothing; its id may be tried again.
-
-        Args:
-            release: The release.
-            post: Also start and post it at once, for a release that is already out;
-                a reservation that stands under this id is posted, too.
-            reserve_seconds: How long the reservation stands if it is not started;
-                1 second to 90 days.
-
-        Raises:
-            InputError: If the release is malformed; nothing is written.
-            ConflictError: If the id stands with other contents, or was given up.
-            ApprovalError: If people must agree first; nothing is written.
-            AccessError: If whoever asks may not.
-            UnavailableError: If the server gives no answer. Nobody knows then whether
-                it was reserved; submit the same release again.
         """
         return self._submit(
             encoded(release), post=post, reserve_seconds=reserve_seconds
@@ -67,16 +52,7 @@ class RemoteSubmit(RemoteView):
         post: bool = False,
         reserve_seconds: int = RESERVATION_SECONDS,
     ) -> Submission:
-        """Return a release for `submit_many`, read and priced here. Writes nothing.
-
-        Args:
-            release: The release.
-            post: As for `submit`.
-            reserve_seconds: As for `submit`.
-
-        Raises:
-            InputError: If the release is malformed.
-        """
+        """Return a release for `submit_many`, read and priced here. Writes nothing."""
         return RemoteSubmission.made(
             release, self.policy(), post=post, reserve_seconds=reserve_seconds
         )
@@ -84,67 +60,22 @@ class RemoteSubmit(RemoteView):
     def submit_many(
         self, submissions: Sequence[Submission]
     ) -> list[RemoteDecision | ModicumError]:
-        """Decide releases one after the other; each is durable by itself.
-
-        Args:
-            submissions: The releases, as `prepare` returns them.
-
-        Returns:
-            For each, in order, its decision, or the mistake that `submit` would
-            raise; a mistake of one changes nothing for the others.
-
-        Raises:
-            UnavailableError: If the server gives no answer. The same releases may be
-                submitted again.
-            UsageError: If one was prepared elsewhere; nothing is written.
-        """
+        """Decide releases one after the other; each is durable by itself."""
         each = [RemoteSubmission.of(one) for one in submissions]
         return [_or_mistake(self._submit_prepared, one) for one in each]
 
     def record_past(self, release: Description) -> RemoteDecision:
-        """Count a release that happened before. It cannot be denied.
-
-        Args:
-            release: The release; what is not known is assumed to be the worst.
-
-        Returns:
-            The decision with status `recorded`; `over_limit` names the rules that
-            history now exceeds.
-
-        Raises:
-            InputError: If the release is malformed; nothing is written.
-            ConflictError: If the id stands already with other contents.
-            AccessError: If whoever asks may not.
-            UnavailableError: As for `submit`.
-        """
+        """Count a release that happened before. It cannot be denied."""
         return self._record(encoded(release))
 
     def prepare_past(self, release: Description) -> Submission:
-        """Return a past release for `record_past_many`. Writes nothing.
-
-        Args:
-            release: The release; what is not known is assumed to be the worst.
-
-        Raises:
-            InputError: If the release is malformed.
-        """
+        """Return a past release for `record_past_many`. Writes nothing."""
         return RemoteSubmission.made_past(release, self.policy())
 
     def record_past_many(
         self, submissions: Sequence[Submission]
     ) -> list[RemoteDecision | ModicumError]:
-        """Count releases that happened before, one after the other.
-
-        Args:
-            submissions: The releases, as `prepare_past` returns them.
-
-        Returns:
-            For each its decision, or the mistake that `record_past` would raise.
-
-        Raises:
-            UnavailableError: As for `submit_many`.
-            UsageError: As for `submit_many`.
-        """
+        """Count releases that happened before, one after the other."""
         each = [RemoteSubmission.of(one, is_past=True) for one in submissions]
         return [_or_mistake(self._record, one.sent) for one in each]
 

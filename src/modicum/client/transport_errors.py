@@ -34,12 +34,7 @@ _UNKNOWN: Final = frozenset(
 
 
 def permanent_error(lost: BaseException, url: str) -> UnavailableError | None:
-    """Return the mistake of a server that is never reached; None if it may be yet.
-
-    Args:
-        lost: Why there was no connection. What the system said of it is its cause.
-        url: The address of the server.
-    """
+    """Return the mistake of a server that is never reached; None if it may be yet."""
     cause = _cause(lost)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _not_trusted(cause, url)

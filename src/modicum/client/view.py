@@ -42,11 +42,7 @@ class PolicyView(Session):
         self._compiled: CompiledPolicy | None = None
 
     def policy(self) -> CompiledPolicy:
-        """Return the policy that the ledger decides by. Writes nothing.
-
-        Raises:
-            InputError: If none is active.
-        """
+        """Return the policy that the ledger decides by. Writes nothing."""
         told = self._text_of("active")
         known = self._compiled
         if known is None or known.policy.digest != told.digest:
@@ -57,26 +53,14 @@ class PolicyView(Session):
         return known
 
     def policy_text_at(self, seq: int) -> str:
-        """Return the text of the policy that held at an entry. Writes nothing.
-
-        Args:
-            seq: The number of the entry.
-
-        Returns:
-            The text; empty if none held yet.
-        """
+        """Return the text of the policy that held at an entry. Writes nothing."""
         held = [one for one in self._held() if one.entry <= seq]
         if not held:
             return ""
         return self._text_of(held[-1].digest).text
 
     def standings(self) -> list[RuleStanding]:
-        """Return where every rule over history stands. Writes nothing.
-
-        Raises:
-            UnavailableError: If entries come in between the pages of a long list,
-                however often it is asked anew.
-        """
+        """Return where every rule over history stands. Writes nothing."""
         for _ in range(_LOOKS):
             found: list[RuleStanding] = []
             heads: set[str] = set()
@@ -98,15 +82,7 @@ class PolicyView(Session):
         )
 
     def loss_of(self, rule: Rule) -> RuleStanding:
-        """Return where one rule stands, as `standings` does. Writes nothing.
-
-        Args:
-            rule: A rule over history.
-
-        Raises:
-            InputError: If the active policy has no such rule.
-            UsageError: If it looks at one release alone.
-        """
+        """Return where one rule stands, as `standings` does. Writes nothing."""
         found = self._connection.call(Request(operations.RULE, {"rule": rule.id}))
         if found.standing is None:
             raise UsageError(
@@ -126,18 +102,7 @@ class PolicyView(Session):
         periods: object = None,
         groups: object = None,
     ) -> RuleBalance:
-        """Return what the fullest cell of a rule was charged, and by whom.
-
-        Args:
-            rule: The id of a rule over history.
-            where: All cells are looked at: None.
-            periods: As `where`.
-            groups: As `where`.
-
-        Raises:
-            InputError: If there is no such rule.
-            UsageError: If only a part of the cells is to be looked at.
-        """
+        """Return what the fullest cell of a rule was charged, and by whom."""
         if (where, periods, groups) != (None, None, None):
             raise unsupported(
                 "a part of the cells of a rule",
@@ -167,30 +132,11 @@ class RemoteView(PolicyView, LogView):
     """
 
     def check(self, release: Description) -> RemoteDecision:
-        """Return what `submit` would answer now. Writes nothing.
-
-        Args:
-            release: The release.
-
-        Raises:
-            InputError: If the release is malformed.
-            ConflictError: If the id stands with other contents, or was given up.
-            AccessError: If whoever asks may not.
-            UnavailableError: If the server gives no answer.
-        """
+        """Return what `submit` would answer now. Writes nothing."""
         return self._check(encoded(release))
 
     def check_prepared(self, one: Submission, *, actor: str = "") -> RemoteDecision:
-        """Return what `submit` would answer to a release that was prepared.
-
-        Args:
-            one: The release, as `prepare` of this workspace returns it.
-            actor: Nobody else than who asks.
-
-        Raises:
-            ConflictError: If the id stands with other contents, or was given up.
-            UsageError: If it was prepared elsewhere, or somebody else is named.
-        """
+        """Return what `submit` would answer to a release that was prepared."""
         if actor not in {"", self.actor}:
             raise unsupported(
                 "the answer to somebody else",
@@ -199,14 +145,7 @@ class RemoteView(PolicyView, LogView):
         return self._check(RemoteSubmission.of(one).sent)
 
     def standing(self, release: str) -> Standing:
-        """Return where a release stands now. Writes nothing.
-
-        Args:
-            release: The id.
-
-        Raises:
-            InputError: If the ledger knows no such release, as far as one may know.
-        """
+        """Return where a release stands now. Writes nothing."""
         request = Request(operations.RELEASE, named(release))
         return standing_of(self._connection.ask(request))
 

@@ -60,34 +60,12 @@ class VoteSubject:
 
 
 def signer_of(key: Key | None) -> Signer | None:
-    """Return what signs.
-
-    Args:
-        key: It, or the file of a key that is not encrypted.
-
-    Raises:
-        InputError: If the file holds no such key.
-        UsageError: If others than its owner may read the file.
-    """
+    """Return what signs."""
     return load_key(key) if isinstance(key, str | Path) else key
 
 
 def send_vote(view: RemoteView, speech: VoteSubject) -> RecordedVote:
-    """Say something, and return where the approvals stand after it.
-
-    Args:
-        view: The ledger.
-        speech: What is said.
-
-    Raises:
-        AccessError: If whoever asks may not.
-        ApprovalError: If nobody asks them, their word would not count, or it is not
-            signed as the policy asks.
-        ConflictError: If the release stands already, or would be denied now.
-        InputError: If it waits no more, or there is no reason.
-        StaleError: If something came in since they looked; review again.
-        UnavailableError: If the server gives no answer. Say the same again.
-    """
+    """Say something, and return where the approvals stand after it."""
     return signed_again(
         lambda: _said(speech, view.connection.ask(_request(view, speech))),
         often=speech.signer is not None and speech.head is None,
@@ -99,14 +77,6 @@ def signed_again(work: Callable[[], T], *, often: bool) -> T:
 
     A signature holds at one head. Who named none signs at the next one, if entries came
     in between.
-
-    Args:
-        work: The work.
-        often: Whether it signs, and at whichever head is last.
-
-    Raises:
-        StaleError: If the head moved on each time, or the work names one that is not
-            the last.
     """
     left = _SIGNED_MAX if often else 1
     while True:
@@ -146,17 +116,7 @@ def _request(view: RemoteView, speech: VoteSubject) -> Request[VoteReceipt]:
 def signature_form(
     view: RemoteView, body: ApprovalGiven, signer: Signer
 ) -> dict[str, object]:
-    """Return what is sent of a signature, which is made here.
-
-    Args:
-        view: The ledger.
-        body: What is said; its `head` may be the beginning of one, or empty for
-            whichever is last.
-        signer: What signs.
-
-    Raises:
-        StaleError: If the head is not the last one by now.
-    """
+    """Return what is sent of a signature, which is made here."""
     head = _whole(body.head or None, view.head().head)
     policy = view.policy().policy.digest
     own = signed(replace(body, head=head), by=view.actor, policy=policy, signer=signer)
@@ -164,11 +124,7 @@ def signature_form(
 
 
 def _whole(given: str | None, last: str) -> str:
-    """Return the whole hash of the entry that was looked at.
-
-    Raises:
-        StaleError: If that is not the last one by now.
-    """
+    """Return the whole hash of the entry that was looked at."""
     if given is None:
         return last
     wanted = given.strip().lower()

@@ -63,52 +63,19 @@ class RemoteWorkspace(RemoteSubmit):
     # --- the life of a release ---
 
     def start(self, release: str) -> Standing:
-        """Note, durably, that rows are about to be read. From here on it is spent.
-
-        Args:
-            release: The id.
-
-        Raises:
-            InputError: If the ledger knows no such release.
-            ConflictError: If it is not reserved, or its reservation ran out.
-            AccessError: If whoever asks may not.
-            UnavailableError: If the server gives no answer. Read no row then; nobody
-                knows whether it is started, and it may be spent.
-        """
+        """Note, durably, that rows are about to be read. From here on it is spent."""
         return self._step(
             operations.START_RELEASE, release, "started it, so that its loss is spent"
         )
 
     def post(self, release: str) -> Standing:
-        """Note that a started release is out.
-
-        Args:
-            release: The id.
-
-        Raises:
-            InputError: If the ledger knows no such release.
-            ConflictError: If it is not started.
-            AccessError: If whoever asks may not.
-            UnavailableError: If the server gives no answer. It is spent in any case.
-        """
+        """Note that a started release is out."""
         return self._step(
             operations.POST_RELEASE, release, "posted it; its loss is spent in any case"
         )
 
     def void(self, release: str, *, reason: str) -> Standing:
-        """Give up a reservation that was not started; its loss is taken back.
-
-        Args:
-            release: The id.
-            reason: Why, for the record; 1 to 2000 characters.
-
-        Raises:
-            InputError: If the ledger knows no such release, or no reason is given.
-            ConflictError: If it is not reserved any more.
-            AccessError: If whoever asks may not.
-            UnavailableError: If the server gives no answer. Count it as spent until
-                the ledger says that it is void.
-        """
+        """Give up a reservation that was not started; its loss is taken back."""
         content = encoded({"reason": reason})
         return self._step(
             operations.VOID_RELEASE, release, "taken back its loss", content
@@ -118,13 +85,6 @@ class RemoteWorkspace(RemoteSubmit):
         """Return a reservation to be used: a `with` block that starts and posts it.
 
         Rows are read here; the server sees none of them.
-
-        Args:
-            release: The id.
-
-        Raises:
-            InputError: If the ledger knows no such release.
-            ConflictError: If it is not reserved.
         """
         return Use(self, release, self.adapters)
 
@@ -170,15 +130,7 @@ class RemoteWorkspace(RemoteSubmit):
     # --- what is done where the ledger is ---
 
     def turn(self, work: Callable[[Any], Any], *, deciding: bool = False) -> NoReturn:
-        """Refuse: what is done in a turn of the ledger is done by the server.
-
-        Args:
-            work: What would be done.
-            deciding: Whether it decides about releases.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Refuse: what is done in a turn of the ledger is done by the server."""
         raise unsupported(
             "a turn of the ledger",
             "take the step that you mean, such as  ws.submit(…)  or"
@@ -186,11 +138,7 @@ class RemoteWorkspace(RemoteSubmit):
         )
 
     def init(self) -> NoReturn:
-        """Refuse: a ledger is made where it is kept.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Refuse: a ledger is made where it is kept."""
         raise unsupported(
             "a new ledger",
             "whoever keeps it makes it:  modicum init --policy policy.yaml ; another"
@@ -198,11 +146,7 @@ class RemoteWorkspace(RemoteSubmit):
         )
 
     def save_snapshot(self) -> NoReturn:
-        """Refuse: the server keeps its own snapshots.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Refuse: the server keeps its own snapshots."""
         raise unsupported("a snapshot", "leave it out: the server writes its own")
 
     # --- inside ---

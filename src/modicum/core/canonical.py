@@ -89,12 +89,7 @@ _KEYS = frozenset({str})
 
 
 def _is_usual(value: object, scalars: frozenset[type]) -> bool:
-    """Return whether a value is made of the very types of JSON, and no float.
-
-    Args:
-        value: The value.
-        scalars: The types that have no parts.
-    """
+    """Return whether a value is made of the very types of JSON, and no float."""
     kind = type(value)
     items: Iterable[object]
     if kind is dict:

@@ -201,11 +201,7 @@ CHARACTERS_MAX = 100
 
 
 def flow_text(node: Node) -> str:
-    """Return a tree as YAML in one line; ``…`` where it would be long.
-
-    Args:
-        node: The tree.
-    """
+    """Return a tree as YAML in one line; ``…`` where it would be long."""
     written = _flow(node)
     return written if len(written) <= CHARACTERS_MAX else "…"
 

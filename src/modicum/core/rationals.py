@@ -51,9 +51,6 @@ def rational(value: float | str | Decimal | Fraction) -> Fraction:
     A float stands for its shortest decimal text, so ``0.1`` means one tenth, as
     it would in a file.
 
-    Args:
-        value: A finite number, or the decimal text of one.
-
     Raises:
         ValueError: If the value is not a finite number.
     """

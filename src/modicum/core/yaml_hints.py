@@ -48,12 +48,7 @@ class Complaint:
 
 
 def explained(said: Complaint, lines: Sequence[str]) -> Slip:
-    """Return the slip behind a parser's complaint.
-
-    Args:
-        said: The complaint.
-        lines: The lines of the file.
-    """
+    """Return the slip behind a parser's complaint."""
     conflict = next((n for n, one in enumerate(lines) if one[:7] in _MERGE), None)
     if conflict is not None:
         remedy = "keep one of the two versions, and remove these lines"

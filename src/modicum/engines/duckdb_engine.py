@@ -119,11 +119,7 @@ class DuckdbEngine(SqlEngine):
         self._remove()
 
     def types(self, table: str) -> dict[str, str]:
-        """Return by column what DuckDB calls its type; no row is read.
-
-        Args:
-            table: The table.
-        """
+        """Return by column what DuckDB calls its type; no row is read."""
         described = scrubbed(
             lambda: self._connection.execute(
                 f"DESCRIBE {self._relations[table]}"

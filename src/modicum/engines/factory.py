@@ -24,19 +24,7 @@ def open_engine(
     master: str = "local[*]",
     spills: bool = True,
 ) -> Engine:
-    """Return an engine that reads some tables; it is to be closed.
-
-    Args:
-        name: `duckdb` or `spark`.
-        sources: By table, where its rows are, as `source_of` takes it.
-        master: For Spark, where it runs.
-        spills: Whether DuckDB may write rows to a disk that do not fit into memory.
-
-    Raises:
-        UsageError: If there is no such engine, or it is not installed.
-        InputError: If a source is not there.
-        UnavailableError: If it does not start.
-    """
+    """Return an engine that reads some tables; it is to be closed."""
     must_be_installed(name)
     if name == "spark":
         from modicum.engines.spark_engine import SparkEngine, SparkOptions
@@ -48,14 +36,7 @@ def open_engine(
 
 
 def must_be_installed(name: str) -> None:
-    """Refuse an engine that is not there.
-
-    Args:
-        name: `duckdb` or `spark`.
-
-    Raises:
-        UsageError: If there is no such engine, or it is not installed.
-    """
+    """Refuse an engine that is not there."""
     if name not in ENGINES:
         raise UsageError(
             Problem(

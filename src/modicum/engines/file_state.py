@@ -19,23 +19,12 @@ State: TypeAlias = dict[str, tuple[int, ...] | None]
 
 
 def state_of(sources: Iterable[Source]) -> State:
-    """Return the state of the files of this machine that sources read.
-
-    Args:
-        sources: The sources; rows in memory and on other machines have no state here.
-    """
+    """Return the state of the files of this machine that sources read."""
     return {path: _state(path) for source in sources for path in _paths(source)}
 
 
 def must_be_unchanged(before: State) -> None:
-    """Return if files are as they were.
-
-    Args:
-        before: Their state then.
-
-    Raises:
-        UnavailableError: If one was written to, replaced or removed.
-    """
+    """Return if files are as they were."""
     if any(_state(path) != state for path, state in before.items()):
         raise UnavailableError(
             Problem(

@@ -56,15 +56,7 @@ _SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def must_be_parquet(path: str, table: str) -> None:
-    """Refuse a file that is no Parquet file.
-
-    Args:
-        path: The file.
-        table: Whose rows it should have.
-
-    Raises:
-        InputError: If it is of another kind, or cannot be read.
-    """
+    """Refuse a file that is no Parquet file."""
     first = _first(path, table)
     found = _kind(first)
     if found in (_PARQUET, _SEALED):
@@ -79,15 +71,7 @@ def must_be_parquet(path: str, table: str) -> None:
 
 
 def must_be_duckdb(path: str, table: str) -> None:
-    """Refuse a file that is no DuckDB file.
-
-    Args:
-        path: The file.
-        table: Whose rows it should have.
-
-    Raises:
-        InputError: If it is of another kind, or cannot be read.
-    """
+    """Refuse a file that is no DuckDB file."""
     found = _kind(_first(path, table))
     if found is not _DUCKDB:
         what = "no DuckDB file" if found is None else found.name
@@ -95,17 +79,7 @@ def must_be_duckdb(path: str, table: str) -> None:
 
 
 def header_of(path: str, table: str) -> tuple[str, ...]:
-    """Return the names of the columns of a CSV file; no row is read.
-
-    Args:
-        path: The file.
-        table: Whose rows it has.
-
-    Raises:
-        InputError: If it is of another kind, is not written as CSV files are, or does
-            not name each column once. What it holds is not repeated: without a line of
-            names, its first line is a row.
-    """
+    """Return the names of the columns of a CSV file; no row is read."""
     first = _first(path, table)
     found = _kind(first)
     if found is not None and not _may_be_text(first, found):
@@ -161,28 +135,14 @@ def _may_be_text(first: bytes, kind: _Kind) -> bool:
 
 
 def must_be_here(paths: Iterable[str], table: str) -> None:
-    """Refuse files of other machines.
-
-    Args:
-        paths: Paths and addresses of files.
-        table: Whose rows they have.
-
-    Raises:
-        InputError: If one is such an address.
-    """
+    """Refuse files of other machines."""
     if any("://" in path for path in paths):
         reason = "it is not on this machine, and DuckDB reads no other"
         raise unreadable(table, reason, "copy it here, or use Spark")
 
 
 def unreadable(table: str, reason: str, remedy: str = _HELP) -> InputError:
-    """Return the error for data that cannot be read, ready to be raised.
-
-    Args:
-        table: Whose rows it should have; empty if it has no name.
-        reason: Why.
-        remedy: What to do.
-    """
+    """Return the error for data that cannot be read, ready to be raised."""
     of = f" of table `{table}`" if table else ""  # A query may call it anything.
     return InputError(
         Problem(

@@ -49,19 +49,7 @@ class OpenDpSampler:
     """Draws noise; a `Sampler` of `modicum.api.ports.engine`."""
 
     def check(self, noise: str, scale: Fraction, sensitivity: Fraction) -> None:
-        """Refuse noise that cannot be drawn exactly, or costs more than is priced.
-
-        Args:
-            noise: `gaussian` or `laplace`.
-            scale: Its scale, in steps.
-            sensitivity: How far the answer moves, in steps: in the L2 norm for
-                `gaussian`, in the L1 norm, a whole number, for `laplace`.
-
-        Raises:
-            InputError: If a float does not hold the scale, if it is too large, if
-                OpenDP is not there, or prices the noise otherwise than modicum does.
-            UnavailableError: If OpenDP fails.
-        """
+        """Refuse noise that cannot be drawn exactly, or costs more than is priced."""
         measurement = _measurement(noise, scale)
         moved = _moved(noise, sensitivity)
         found = scrubbed(lambda: measurement.map(moved), failed(_NAME, "pricing noise"))
@@ -84,32 +72,12 @@ class OpenDpSampler:
             )
 
     def add(self, noise: str, scale: Fraction, values: Sequence[int]) -> list[int]:
-        """Return whole numbers with discrete noise, each with a draw of its own.
-
-        Args:
-            noise: `gaussian` or `laplace`.
-            scale: Its scale, in steps.
-            values: The numbers, of any size.
-
-        Raises:
-            InputError: As for `check`.
-            UnavailableError: If OpenDP fails.
-        """
+        """Return whole numbers with discrete noise, each with a draw of its own."""
         draws = self.draws(noise, scale, len(values))
         return [value + draw for value, draw in zip(values, draws, strict=True)]
 
     def draws(self, noise: str, scale: Fraction, number: int) -> Iterator[int]:
-        """Return noise around 0.
-
-        Args:
-            noise: `gaussian` or `laplace`.
-            scale: Its scale, in steps.
-            number: How many draws.
-
-        Raises:
-            InputError: As for `check`.
-            UnavailableError: If OpenDP fails.
-        """
+        """Return noise around 0."""
         measurement = _measurement(noise, scale)
         failure = failed(_NAME, "drawing noise")
         for first in range(0, number, _AT_A_TIME):
@@ -121,13 +89,7 @@ class OpenDpSampler:
 
 
 def priced(noise: str, scale: Fraction, sensitivity: Fraction) -> Fraction:
-    """Return what noise costs: ε of `laplace`, ρ of `gaussian`.
-
-    Args:
-        noise: The kind of noise.
-        scale: Its scale.
-        sensitivity: How far the answer moves, in its norm.
-    """
+    """Return what noise costs: ε of `laplace`, ρ of `gaussian`."""
     quotient = sensitivity / scale
     return quotient if noise == "laplace" else quotient * quotient / 2
 

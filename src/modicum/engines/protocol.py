@@ -50,12 +50,7 @@ class Engine(Protocol):
 
 
 def failed(name: str, doing: str) -> UnavailableError:
-    """Return the error for an engine that failed.
-
-    Args:
-        name: The engine's name.
-        doing: What it did.
-    """
+    """Return the error for an engine that failed."""
     return UnavailableError(
         Problem(
             Code.ENGINE_FAILED,

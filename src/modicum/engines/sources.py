@@ -78,19 +78,7 @@ Source: TypeAlias = ParquetFiles | CsvFile | DuckdbTable | ArrowRows
 
 
 def source_of(where: object, table: str) -> Source:
-    """Return where the rows of a table lie.
-
-    Args:
-        where: A path: `….csv`, `….duckdb::table` (the table's name if it is left
-            away), anything else is a Parquet file, a folder of such files or a pattern
-            for their names; several of these in a list; or rows in memory: an Arrow
-            table or batch. What has yet to be read or converted is not taken: rows
-            are read after the start of a release, and its failures may quote them.
-        table: The table's name.
-
-    Raises:
-        InputError: If nothing is there, or nothing that can be read.
-    """
+    """Return where the rows of a table lie."""
     if isinstance(where, ParquetFiles | CsvFile | DuckdbTable | ArrowRows):
         return where
     if isinstance(where, str | Path):

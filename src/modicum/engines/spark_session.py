@@ -82,12 +82,7 @@ def running() -> SparkSession | None:
 
 
 def started(options: SparkOptions, folder: Path) -> SparkSession:
-    """Return a session that is started here.
-
-    Args:
-        options: Which Spark to use.
-        folder: A folder for its settings and for what it puts aside.
-    """
+    """Return a session that is started here."""
     from pyspark.sql import SparkSession
 
     silence()
@@ -108,12 +103,7 @@ def started(options: SparkOptions, folder: Path) -> SparkSession:
 
 
 def own_session(base: SparkSession, options: SparkOptions) -> SparkSession:
-    """Return a session with tables and settings of its own, on the same Spark.
-
-    Args:
-        base: A session.
-        options: More settings.
-    """
+    """Return a session with tables and settings of its own, on the same Spark."""
     silence()
     base.sparkContext.setLogLevel("OFF")
     session = base.newSession()

@@ -65,15 +65,7 @@ class SqlEngine(ABC):
         """Let go of everything that it holds."""
 
     def check(self, plan: ExactPlan) -> None:
-        """Check that the data is as declared; no row is read.
-
-        Args:
-            plan: The plan.
-
-        Raises:
-            InputError: If plan, tables and data do not fit each other.
-            UnavailableError: If a file is not the one that was opened.
-        """
+        """Check that the data is as declared; no row is read."""
         must_be_unchanged(self._state)
         statements(plan, Secrets("00", "00"))
         problems: list[Problem] = []
@@ -84,33 +76,13 @@ class SqlEngine(ABC):
             raise InputError(*problems)
 
     def fits(self, table: Table) -> None:
-        """Refuse data that is not as its table is declared; no row is read.
-
-        Args:
-            table: The table.
-
-        Raises:
-            InputError: If a column is not there, or of another type.
-        """
+        """Refuse data that is not as its table is declared; no row is read."""
         error = misfits(table, self._columns(table.name))
         if error is not None:
             raise error
 
     def run(self, plan: ExactPlan, secrets: Secrets) -> dict[str, Exact]:
-        """Return the exact statistics of a plan.
-
-        Args:
-            plan: The plan.
-            secrets: The keys of what is drawn and kept.
-
-        Returns:
-            By the name of a statistic, its number in each group that has rows.
-
-        Raises:
-            InputError: If plan, tables and data do not fit each other.
-            UnavailableError: If the engine fails; nothing of what it says is told. Or
-                if a file changed meanwhile.
-        """
+        """Return the exact statistics of a plan."""
         self.check(plan)
         made = statements(plan, secrets, apart=self.apart)
         failure = failed(self.name, "to compute a query")
@@ -134,13 +106,6 @@ class SqlEngine(ABC):
         """Return the types of a statement's columns, as the engine calls them.
 
         No row is read.
-
-        Args:
-            statement: A query in the engine's dialect.
-
-        Raises:
-            UnavailableError: If the engine does not take it; nothing of what it says
-                is told.
         """
         failure = failed(self.name, "to compute a query")
         return scrubbed(lambda: self._types_of(statement), failure)
@@ -149,13 +114,6 @@ class SqlEngine(ABC):
         """Return the rows of a statement over the relations.
 
         It is for the controller of the data: nothing bounds or hides what it returns.
-
-        Args:
-            statement: SQL in the engine's dialect.
-
-        Raises:
-            UnavailableError: If the engine fails; nothing of what it says is told. Or
-                if a file changed meanwhile.
         """
         must_be_unchanged(self._state)
         failure = failed(self.name, "to compute a query")

@@ -213,13 +213,7 @@ def unknown_column(where: str, name: str, columns: Iterable[str]) -> InputError:
 
 
 def mistake(code: Code, message: str, remedy: str = "") -> InputError:
-    """Return an error without a place.
-
-    Args:
-        code: Its code.
-        message: What is wrong.
-        remedy: What to do.
-    """
+    """Return an error without a place."""
     return InputError(Problem(code, message, help=remedy))
 
 

@@ -21,10 +21,6 @@ _TYPES: Final = frozenset({"text", "integer"})
 def divided_by(blocks: ByBlocks, vocabulary: Vocabulary) -> ByBlocks:
     """Return blocks with the unit that they divide.
 
-    Args:
-        blocks: The blocks.
-        vocabulary: The units of the policy.
-
     Raises:
         InputError: If there is no such unit, it has a period, or it is not said which.
     """
@@ -88,12 +84,7 @@ def must_divide(
 
 
 def block_of(query: QueryFile, block: Block) -> QueryFile:
-    """Return a query that reads the rows of one block, and is else the same.
-
-    Args:
-        query: The query.
-        block: The block.
-    """
+    """Return a query that reads the rows of one block, and is else the same."""
     plan = replace(query.lowered.plan, block=block)
     return replace(query, lowered=replace(query.lowered, plan=plan))
 

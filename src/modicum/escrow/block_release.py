@@ -121,10 +121,6 @@ def block_score(scored: Scored, blocks: ByBlocks, vocabulary: Vocabulary) -> Blo
 def read_blocks(text: str, vocabulary: Vocabulary) -> tuple[str, ByBlocks]:
     """Return the release and the blocks that a text names, which people agreed to.
 
-    Args:
-        text: The text.
-        vocabulary: The words of the policy.
-
     Raises:
         InputError: If it is something else.
     """

@@ -125,10 +125,6 @@ def sum_of(scores: Iterable[float | None], span: Range) -> int:
     """Return the sum of the scores of all blocks, in steps.
 
     One id moves it by at most `SENSITIVITY`.
-
-    Args:
-        scores: The score of each block.
-        span: Where scores lie.
     """
     return sum(steps_of(one, span) for one in scores)
 

@@ -97,12 +97,7 @@ def dummy_rows(
 
 
 def drawn(column: declared.Column, dice: RandomSource) -> Cell:
-    """Return a value that a column may have.
-
-    Args:
-        column: The column.
-        dice: What draws.
-    """
+    """Return a value that a column may have."""
     if column.values:
         value = column.values[int(dice.random() * len(column.values))]
         return measured(column, value) if isinstance(value, Fraction) else value
@@ -117,12 +112,7 @@ def drawn(column: declared.Column, dice: RandomSource) -> Cell:
 
 
 def numbered(column: declared.Column, place: int) -> Cell:
-    """Return the value with a number: another one for each, unless it is a boolean.
-
-    Args:
-        column: The column.
-        place: The number.
-    """
+    """Return the value with a number: another one for each, unless it is a boolean."""
     match column.type:
         case "text":
             return f"{column.name}-{place}"
@@ -137,12 +127,7 @@ def numbered(column: declared.Column, place: int) -> Cell:
 
 
 def measured(column: declared.Column, value: Fraction) -> int | float:
-    """Return a number as a cell of a column.
-
-    Args:
-        column: The column.
-        value: The number.
-    """
+    """Return a number as a cell of a column."""
     return float(value) if column.type == "number" else int(value)
 
 

@@ -94,9 +94,6 @@ def accuracy(cv: int = 5) -> Evaluation:
 def balanced_accuracy(cv: int = 5) -> Evaluation:
     """Return the accuracy within each class, on average over classes.
 
-    Args:
-        cv: As for `accuracy`.
-
     Raises:
         InputError: As for `accuracy`.
     """
@@ -110,9 +107,6 @@ def transfer_accuracy(cv: int = 5) -> Evaluation:
     worth that an analyst fits to private answers; noise is in what it learns from, and
     not in what it is tried on.
 
-    Args:
-        cv: As for `accuracy`.
-
     Raises:
         InputError: As for `accuracy`.
     """
@@ -121,9 +115,6 @@ def transfer_accuracy(cv: int = 5) -> Evaluation:
 
 def r2(cv: int = 5) -> Evaluation:
     """Return the share of variance that a regressor explains; -1 if it is less.
-
-    Args:
-        cv: As for `accuracy`.
 
     Raises:
         InputError: As for `accuracy`.

@@ -116,12 +116,7 @@ def inspected(program: Program) -> Inspection:
 
 
 def changes(before: Program, after: Program) -> str:
-    """Return what differs between two programs, as a unified diff.
-
-    Args:
-        before: The one that was read earlier.
-        after: The one that is to be read.
-    """
+    """Return what differs between two programs, as a unified diff."""
     return "\n".join(
         printable(line)
         for line in difflib.unified_diff(

@@ -207,12 +207,7 @@ _LINE_MAX: Final = 120
 
 
 def found_in(tree: ast.Module, text: str) -> Iterator[CodeFinding]:
-    """Yield what is worth a look.
-
-    Args:
-        tree: The program.
-        text: Its text.
-    """
+    """Yield what is worth a look."""
     yield from _unseen(text)
     constants = _named_constants(tree)
     described = _docstrings(tree)

@@ -84,10 +84,6 @@ def score_text(score: Fraction, scores: Range) -> str:
 
     A score is kept as a float, which has many more digits than it has steps.
 
-    Args:
-        score: The score.
-        scores: The range, which is cut into `STEPS` steps.
-
     Examples:
         >>> score_text(Fraction(0.1), Range(Fraction(0), Fraction(1)))
         '0.1'

@@ -40,9 +40,6 @@ class TaskFile:
 def read_task_file(node: Node) -> TaskFile:
     """Return what a task file says.
 
-    Args:
-        node: The file.
-
     Raises:
         InputError: If anything in it is missing, unknown or out of range.
     """

@@ -113,11 +113,7 @@ class _Leaf:
     count: int
 
     def positive(self, field: str) -> Fraction:
-        """Return a parameter exactly; it must be above 0.
-
-        Raises:
-            InputError: If it is not.
-        """
+        """Return a parameter exactly; it must be above 0."""
         value = getattr(self.event, field)
         try:
             exact = Fraction(value)
@@ -283,11 +279,7 @@ def _up(value: Fraction, unit: int = LOSS_UNIT) -> Fraction:
 
 
 def _down(value: Fraction) -> Fraction:
-    """Return noise in digits that a release can hold, and not more of it.
-
-    Raises:
-        InputError: If there is next to none.
-    """
+    """Return noise in digits that a release can hold, and not more of it."""
     if value.denominator == 1:
         return value
     found = Fraction(floor_units(value), LOSS_UNIT)

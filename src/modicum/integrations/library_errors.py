@@ -19,17 +19,7 @@ _Result = TypeVar("_Result")
 
 
 def loaded(module: str, library: str, package: str) -> Any:
-    """Return a module of another library.
-
-    Args:
-        module: The module.
-        library: What people call the library.
-        package: What brings it along, as pip takes it: an extra such as
-            `modicum[query]`, or a package that is installed beside modicum.
-
-    Raises:
-        UsageError: If it is not installed.
-    """
+    """Return a module of another library."""
     try:
         return import_module(module)
     except ImportError:
@@ -37,16 +27,7 @@ def loaded(module: str, library: str, package: str) -> Any:
 
 
 def unquoted(library: str, doing: str, work: Callable[[], _Result]) -> _Result:
-    """Return what some work of a library returns; where it fails, only that is told.
-
-    Args:
-        library: What people call the library.
-        doing: What it does, for the message.
-        work: The work.
-
-    Raises:
-        ModicumError: What modicum itself found wrong, or that the library failed.
-    """
+    """Return what some work of a library returns; where it fails, only that is told."""
     try:
         return work()
     except ModicumError:

@@ -17,29 +17,13 @@ class Adapters:
     """The libraries that a reservation may be used with."""
 
     def opendp(self, use: InUse, mechanism: Reserved) -> Any:
-        """Return what runs OpenDP as one mechanism of a reservation.
-
-        Args:
-            use: The reservation in use.
-            mechanism: The mechanism.
-
-        Raises:
-            UsageError: If OpenDP is not installed.
-        """
+        """Return what runs OpenDP as one mechanism of a reservation."""
         from modicum.integrations.opendp_measurements import OpenDP
 
         return OpenDP(use, mechanism)
 
     def opacus(self, use: InUse, mechanism: Reserved) -> Any:
-        """Return what trains by Opacus as one mechanism of a reservation.
-
-        Args:
-            use: The reservation in use.
-            mechanism: The mechanism.
-
-        Raises:
-            UsageError: If Opacus is not installed.
-        """
+        """Return what trains by Opacus as one mechanism of a reservation."""
         from modicum.integrations.opacus_training import Opacus
 
         return Opacus(use, mechanism)
@@ -51,18 +35,7 @@ class Adapters:
         python: str,
         settings: Mapping[str, str] | None,
     ) -> Any:
-        """Return what runs scripts for Tumult as one mechanism of a reservation.
-
-        Args:
-            use: The reservation in use.
-            mechanism: The mechanism.
-            python: The Python of an environment with Tumult Analytics.
-            settings: Settings of its Spark.
-
-        Raises:
-            InputError: If it is not reserved in a way that a session could have.
-            UsageError: If what reads Arrow is not installed here.
-        """
+        """Return what runs scripts for Tumult as one mechanism of a reservation."""
         from modicum.integrations.tumult_script import Tumult
 
         return Tumult(use, mechanism, python, settings)
@@ -81,19 +54,7 @@ class Adapters:
         *,
         spills: bool = True,
     ) -> Engine:
-        """Return an engine that reads some tables; it is to be closed.
-
-        Args:
-            name: `duckdb` or `spark`.
-            sources: By table, where its rows are.
-            spark_master: For Spark, where it runs.
-            spills: Whether rows that do not fit into memory may be written to a disk.
-
-        Raises:
-            UsageError: If there is no such engine, or it is not installed.
-            InputError: If a source is not there.
-            UnavailableError: If it does not start.
-        """
+        """Return an engine that reads some tables; it is to be closed."""
         from modicum.engines.factory import open_engine
 
         return open_engine(name, sources, master=spark_master, spills=spills)

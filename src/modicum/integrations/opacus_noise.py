@@ -54,12 +54,7 @@ class Steps:
 
 
 def curve_of(steps: Steps, noise: Fraction) -> Curve:
-    """Return what steps cost by our own accounting.
-
-    Args:
-        steps: The steps.
-        noise: The noise multiplier.
-    """
+    """Return what steps cost by our own accounting."""
     one = poisson_gaussian(sampling_rate=steps.rate, noise_multiplier=noise)
     return composed([(one, steps.count)])
 
@@ -69,14 +64,6 @@ def noise_for(steps: Steps, budget: Budget) -> float:
     """Return the least noise with which steps are within a budget, rounded up.
 
     Our own accounting must find them within it, and so must both of Opacus's.
-
-    Args:
-        steps: The steps.
-        budget: What is reserved.
-
-    Raises:
-        InputError: If no noise is enough.
-        UsageError: If Opacus is not installed.
     """
     by_library = _least(lambda noise: _library_meets(steps, noise, budget))
     if not meets(curve_of(steps, by_library), budget):
@@ -116,13 +103,7 @@ class Figures:
 
 
 def epsilons(steps: Steps, noise: float, delta: Fraction) -> Figures:
-    """Return the epsilon of steps at a delta.
-
-    Args:
-        steps: The steps.
-        noise: The noise multiplier.
-        delta: The delta.
-    """
+    """Return the epsilon of steps at a delta."""
     if steps.count == 0:
         return Figures(Fraction(0), Fraction(0), Fraction(0))
     own = curve_epsilon(curve_of(steps, Fraction(noise)), delta)
@@ -136,13 +117,7 @@ def epsilons(steps: Steps, noise: float, delta: Fraction) -> Figures:
 def divergences(
     steps: Steps, noise: float, orders: tuple[Fraction, ...]
 ) -> dict[Fraction, Fraction]:
-    """Return the Renyi divergences of steps, as Opacus has them.
-
-    Args:
-        steps: The steps.
-        noise: The noise multiplier.
-        orders: The orders.
-    """
+    """Return the Renyi divergences of steps, as Opacus has them."""
     analysis = loaded("opacus.accountants.analysis.rdp", "Opacus", "opacus")
     found = analysis.compute_rdp(
         q=1 / steps.batches,

@@ -37,14 +37,7 @@ _ARGUMENTS: dict[str, tuple[object, ...]] = {
 
 
 def budget_of(mechanism: Reserved) -> Budget:
-    """Return what is reserved for a training.
-
-    Args:
-        mechanism: The mechanism.
-
-    Raises:
-        InputError: If no training can be made to fit it.
-    """
+    """Return what is reserved for a training."""
     units = mechanism.units
     cost = mechanism.cost(units[0]) if len(units) == 1 else None
     if mechanism.kind != "declared" or not isinstance(cost, ApproxBudget | RenyiBudget):
@@ -66,15 +59,7 @@ def budget_of(mechanism: Reserved) -> Budget:
 
 
 def refuse_arguments(more: dict[str, Any], loader: Any) -> None:
-    """Refuse what would make Opacus lose more than is priced.
-
-    Args:
-        more: Further arguments for Opacus.
-        loader: The loader that is given.
-
-    Raises:
-        InputError: If there is any of it.
-    """
+    """Refuse what would make Opacus lose more than is priced."""
     for name in sorted(more.keys() - _ARGUMENTS.keys()):
         raise fail(
             Code.NOT_SUPPORTED,
@@ -99,16 +84,7 @@ def refuse_arguments(more: dict[str, Any], loader: Any) -> None:
 
 
 def sampled(loader: Any, torch: Any, steps: Steps) -> Any:
-    """Return the private loader, with a generator that nobody chose.
-
-    Args:
-        loader: What Opacus made of the loader.
-        torch: The library.
-        steps: The steps that were priced.
-
-    Raises:
-        InputError: If it does not draw Poisson samples at the rate that was priced.
-    """
+    """Return the private loader, with a generator that nobody chose."""
     samplers = loaded("opacus.utils.uniform_sampler", "Opacus", "opacus")
     sampler: Any = getattr(loader, "batch_sampler", None)
     if (
@@ -128,24 +104,12 @@ def sampled(loader: Any, torch: Any, steps: Steps) -> Any:
 
 
 def unknown_numbers(torch: Any, device: Any) -> Any:
-    """Return a generator whose seed nobody knows.
-
-    Args:
-        torch: The library.
-        device: Where the numbers are drawn.
-    """
+    """Return a generator whose seed nobody knows."""
     return torch.Generator(device=device).manual_seed(secrets.randbelow(_SEEDS))
 
 
 def batches_of(loader: Any) -> int:
-    """Return how many batches Opacus makes of an epoch: it divides twice in floats.
-
-    Args:
-        loader: A plain loader.
-
-    Raises:
-        InputError: If the loader has none, or no length.
-    """
+    """Return how many batches Opacus makes of an epoch: it divides twice in floats."""
     try:
         count = len(loader)
     except TypeError:
@@ -206,15 +170,7 @@ class Opacus:
         self._budget = budget_of(mechanism)
 
     def noise(self, *, batches: int, steps: int) -> float:
-        """Return the noise that a training needs. Reads nothing.
-
-        Args:
-            batches: How many batches an epoch has.
-            steps: How many steps the training makes, in all epochs together.
-
-        Raises:
-            InputError: If no noise is enough, or a number is below 1.
-        """
+        """Return the noise that a training needs. Reads nothing."""
         if min(batches, steps) < 1:
             raise fail(
                 Code.OUT_OF_RANGE,
@@ -237,20 +193,6 @@ class Opacus:
 
         Each example must hold all that the data says about one instance of the unit
         that the cost is declared for, and nothing of another one.
-
-        Args:
-            module: The model.
-            optimizer: Its optimizer.
-            data_loader: A plain loader; its examples are drawn anew for each batch.
-            epochs: How often all of its batches are made.
-            max_grad_norm: To what length the gradient of an example is cut.
-            more: `batch_first`, `grad_sample_mode` and `loss_reduction`, as
-                `PrivacyEngine.make_private` takes them.
-
-        Raises:
-            ConflictError: If the mechanism ran already, or rows may not be read now.
-            InputError: If the loader or a further argument cannot be used.
-            UnavailableError: If Opacus fails.
         """
         self._use.must_run()
         refuse_arguments(more, data_loader)
@@ -338,11 +280,7 @@ class Training:
         return self._course.steps.count - self._done
 
     def batches(self) -> Iterator[Any]:
-        """Yield batch after batch, for as many steps as are reserved.
-
-        Raises:
-            ConflictError: If rows may not be read now.
-        """
+        """Yield batch after batch, for as many steps as are reserved."""
         while self._drawn < self._course.steps.count:
             self._use.must_run()
             for batch in self._loader:
@@ -353,11 +291,7 @@ class Training:
                 yield batch
 
     def report(self) -> Report:
-        """Return what was done, and what it costs.
-
-        Raises:
-            ConflictError: If it was not done as reserved.
-        """
+        """Return what was done, and what it costs."""
         self.confirm()
         course = self._course
         done = Steps(course.steps.batches, self._done)
@@ -379,11 +313,7 @@ class Training:
         )
 
     def confirm(self) -> None:
-        """Return if Opacus counted the same steps, with the same noise and rate.
-
-        Raises:
-            ConflictError: If it did not.
-        """
+        """Return if Opacus counted the same steps, with the same noise and rate."""
         course = self._course
         step = (course.noise, 1 / course.steps.batches, self._done)
         expected = [step] if self._done else []

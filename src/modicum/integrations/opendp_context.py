@@ -22,19 +22,7 @@ def reserved_context(
     given: Mapping[str, Any],
     check: Callable[..., Any],
 ) -> Any:
-    """Return a context that has what is reserved, for one query.
-
-    Args:
-        use: The reservation in use.
-        mechanism: The mechanism.
-        unit: The privacy unit that its cost is declared for.
-        privacy_unit: The same, as OpenDP has it.
-        given: `data`, and what is known about it.
-        check: Looks at a measurement, as `OpenDP.check` does.
-
-    Raises:
-        UnavailableError: If OpenDP fails.
-    """
+    """Return a context that has what is reserved, for one query."""
     library = loaded("opendp.context", "OpenDP", "modicum[query]")
     loss = library.loss_of(**_loss(mechanism, unit))
     context = unquoted(
@@ -73,12 +61,7 @@ class Once:
         self._frame = frame
 
     def collect(self) -> Any:
-        """Return the noisy table.
-
-        Raises:
-            ConflictError: If rows may not be read now.
-            UnavailableError: If OpenDP fails, or it was collected before.
-        """
+        """Return the noisy table."""
         self._use.must_run()
         return unquoted("OpenDP", "measuring", self._frame.collect)
 

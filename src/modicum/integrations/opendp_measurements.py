@@ -64,14 +64,7 @@ _MEASURES = {
 
 
 def refuse_unproven(measurement: Any) -> None:
-    """Refuse a measurement whose stated loss is not believed.
-
-    Args:
-        measurement: A measurement of OpenDP.
-
-    Raises:
-        InputError: If it is none, or holds a part that is not believed.
-    """
+    """Refuse a measurement whose stated loss is not believed."""
     mod = loaded("opendp.mod", "OpenDP", "modicum[query]")
     if not isinstance(measurement, mod.Measurement):
         raise fail(
@@ -138,14 +131,7 @@ def _unknown(what: str) -> InputError:
 
 
 def measure_of(measurement: Any) -> str:
-    """Return what a measurement's loss is stated in, such as `eps and delta`.
-
-    Args:
-        measurement: A measurement of OpenDP.
-
-    Raises:
-        InputError: If it is stated in something that has no place in the ledger.
-    """
+    """Return what a measurement's loss is stated in, such as `eps and delta`."""
     given = str(measurement.output_measure)
     if given not in _MEASURES:
         raise fail(
@@ -158,16 +144,7 @@ def measure_of(measurement: Any) -> str:
 
 
 def proven_amounts(measurement: Any, d_in: Any) -> tuple[Fraction, Fraction]:
-    """Return what a measurement's own map states: its eps or rho, and its delta.
-
-    Args:
-        measurement: A measurement of OpenDP.
-        d_in: How far the data of neighbors may be apart.
-
-    Raises:
-        InputError: If it states no finite loss.
-        UnavailableError: If its map fails.
-    """
+    """Return what a measurement's own map states: its eps or rho, and its delta."""
     stated = unquoted("OpenDP", "mapping a distance", lambda: measurement.map(d_in))
     pair = stated if isinstance(stated, tuple) else (stated, 0)
     amounts = [Fraction(one) if math.isfinite(one) else None for one in pair]
@@ -182,12 +159,7 @@ def proven_amounts(measurement: Any, d_in: Any) -> tuple[Fraction, Fraction]:
 
 
 def proven_curve(measure: str, amounts: tuple[Fraction, Fraction]) -> Curve:
-    """Return all that follows from what a map states.
-
-    Args:
-        measure: As `measure_of` returns it.
-        amounts: As `proven_amounts` returns them.
-    """
+    """Return all that follows from what a map states."""
     loss, delta = amounts
     if measure.startswith("eps"):
         return declared_pure(eps=loss, delta=delta)
@@ -216,16 +188,7 @@ class Checked:
     _mechanism: str
 
     def __call__(self, data: Any) -> Any:
-        """Return the noisy answer.
-
-        Args:
-            data: A value of the measurement's input domain.
-
-        Raises:
-            ConflictError: If the mechanism ran already, or rows may not be read now.
-            InputError: If the data does not lie in the domain.
-            UnavailableError: If OpenDP fails.
-        """
+        """Return the noisy answer."""
         self._use.claim(self._mechanism)
         # OpenDP does not look: a NaN where none may be would go through, unprotected.
         domain = self.measurement.input_domain
@@ -268,17 +231,6 @@ class OpenDP:
 
         Nothing is read for that. Before the block of the reservation is entered, a
         refusal costs nothing.
-
-        Args:
-            measurement: A measurement of OpenDP.
-            d_in: How far the data of two neighbors may be apart, in the measurement's
-                input metric; by unit, where the loss of several is stated.
-            unit: The unit whose neighbors are meant; not needed if the mechanism's
-                loss is stated for one unit only.
-
-        Raises:
-            InputError: If its loss is above what is reserved, or is not believed.
-            UnavailableError: If its map fails.
         """
         refuse_unproven(measurement)
         distances = self._distances(d_in, unit)
@@ -302,16 +254,6 @@ class OpenDP:
 
         OpenDP computes with floats, and rounds losses up: the scale that is right on
         paper may be short by a last digit.
-
-        Args:
-            build: Returns the measurement with a scale.
-            scale: What is right on paper.
-            d_in: As for `check`.
-            unit: As for `check`.
-
-        Raises:
-            InputError: As for `check`, also with a scale that is a little larger.
-            UnavailableError: If its map fails.
         """
         for _ in range(_STEPS_MAX):
             try:
@@ -331,20 +273,7 @@ class OpenDP:
         domain: Any = None,
         margins: Any = None,
     ) -> Any:
-        """Return a `dp.Context` that answers one query, within what is reserved.
-
-        Args:
-            data: The data, such as a LazyFrame of Polars.
-            privacy_unit: What `dp.unit_of` returns, for `unit`.
-            unit: As for `check`.
-            domain: The domain of the data; by default what OpenDP makes of it.
-            margins: What is known in advance about groups, as OpenDP takes it.
-
-        Raises:
-            InputError: If what is reserved is in no measure of OpenDP.
-            ConflictError: If rows may not be read now.
-            UnavailableError: If OpenDP fails.
-        """
+        """Return a `dp.Context` that answers one query, within what is reserved."""
         from modicum.integrations.opendp_context import reserved_context
 
         self._use.must_run()

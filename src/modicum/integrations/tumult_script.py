@@ -65,18 +65,7 @@ class Answers:
 
 
 def answers_of(told: bytes, budget: Mapping[str, Fraction], folder: Path) -> Answers:
-    """Return what a script came to.
-
-    Args:
-        told: What its process said, which nobody has looked at.
-        budget: What is reserved for its session.
-        folder: Where its tables are.
-
-    Raises:
-        ConflictError: If the session had another budget.
-        InputError: If a table is not there.
-        UnavailableError: If what was said, or a table, cannot be read.
-    """
+    """Return what a script came to."""
     result = _result(told)
     granted = {name: Fraction(text) for name, text in result.granted.items()}
     remaining = {name: Fraction(text) for name, text in result.remaining.items()}
@@ -98,11 +87,7 @@ def _tables(names: list[str], folder: Path) -> dict[str, Any]:
 
 
 def spent(message: str) -> ConflictError:
-    """Return the error for a run that did not go as reserved.
-
-    Args:
-        message: What is wrong with it.
-    """
+    """Return the error for a run that did not go as reserved."""
     return ConflictError(
         Problem(
             Code.RELEASE_STATE,
@@ -220,14 +205,6 @@ class Tumult:
         """Return a table in which the unit's id tells whose a row is.
 
         Rows without an id are left out. Tumult's `AddRowsWithID`.
-
-        Args:
-            file: A file `.parquet`, `.csv` or `.arrow`, or a folder of Parquet files.
-            columns: By column of a CSV file, in order, its type: `text`, `integer`,
-                `number`, `date` or `timestamp`.
-
-        Raises:
-            InputError: If the unit has no such id, or the file cannot be used.
         """
         (unit,) = self._mechanism.units
         column = id_column(unit, self._use.unit(unit))
@@ -243,14 +220,6 @@ class Tumult:
         """Return a table with a bound on the rows of one instance of the unit.
 
         That no instance has more is your knowledge. Tumult's `AddMaxRows`.
-
-        Args:
-            file: As for `rows_with_id`.
-            rows: How many rows one instance has at most, >= 1.
-            columns: As for `rows_with_id`.
-
-        Raises:
-            InputError: If the number or the file cannot be used.
         """
         return source_of(file, {"max_rows": count("rows", rows)}, columns)
 
@@ -266,16 +235,6 @@ class Tumult:
         """Return a table with a bound on the rows of one instance in each group.
 
         That no instance has more is your knowledge. Tumult's `AddMaxRowsInMaxGroups`.
-
-        Args:
-            file: As for `rows_with_id`.
-            rows: How many rows one instance has in a group at most, >= 1.
-            groups: In how many groups it has rows at most, >= 1.
-            column: The column that tells the group of a row.
-            columns: As for `rows_with_id`.
-
-        Raises:
-            InputError: If a number or the file cannot be used.
         """
         change: dict[str, int | str] = {
             "grouping_column": column,
@@ -287,15 +246,7 @@ class Tumult:
     def public(
         self, file: str | Path, *, columns: Mapping[str, str] | None = None
     ) -> Source:
-        """Return a table about nobody, which nothing protects.
-
-        Args:
-            file: As for `rows_with_id`.
-            columns: As for `rows_with_id`.
-
-        Raises:
-            InputError: If the file cannot be used.
-        """
+        """Return a table about nobody, which nothing protects."""
         return source_of(file, None, columns)
 
     # --- scripts ---
@@ -305,17 +256,6 @@ class Tumult:
 
         Starts Tumult and its Spark, and looks at the script: before the block of the
         reservation is entered, what goes wrong with them costs nothing.
-
-        Args:
-            script: A Python file with a function `answer(session)`, which returns
-                tables by name: DataFrames of Spark or pandas, or tables of Arrow.
-            sources: The tables of the session, by name.
-
-        Raises:
-            InputError: If the script or a table cannot be used.
-            UsageError: If the environment has no Tumult, or another version.
-            UnavailableError: If Tumult, Java or Spark do not start, or the script is
-                no Python.
         """
         refuse_sources(sources)
         path = Path(script).absolute()
@@ -360,14 +300,6 @@ class Script:
         """Return what the script comes to.
 
         If it fails, ends or takes longer, the release stays started, and spent.
-
-        Args:
-            seconds: How long it may take, > 0.
-
-        Raises:
-            ConflictError: If the mechanism ran already, rows may not be read now, or
-                the session had another budget.
-            UnavailableError: If Tumult or the script fails.
         """
         self._use.claim(self._mechanism)
         self._use.before_post(self.confirm)
@@ -380,11 +312,7 @@ class Script:
         return answers
 
     def confirm(self) -> None:
-        """Return if the script ran well; else its release is not posted.
-
-        Raises:
-            ConflictError: If it did not.
-        """
+        """Return if the script ran well; else its release is not posted."""
         if not self._well:
             raise spent("the script did not run to its end")
 

@@ -63,17 +63,7 @@ def source_of(
     change: Mapping[str, int | str] | None,
     columns: Mapping[str, str] | None,
 ) -> Source:
-    """Return a table for a session. Reads nothing of it.
-
-    Args:
-        file: A file `.parquet`, `.csv` or `.arrow`, or a folder of Parquet files.
-        change: As in `Source`.
-        columns: As in `Source`.
-
-    Raises:
-        InputError: If it is not there or in another form, or its columns' types are
-            missing or unknown.
-    """
+    """Return a table for a session. Reads nothing of it."""
     path = Path(file).absolute()
     shown = str(file)[:200]
     if not path.exists():
@@ -114,14 +104,7 @@ def _refuse_columns(columns: Mapping[str, str]) -> None:
 
 
 def refuse_sources(sources: Mapping[str, Source]) -> None:
-    """Refuse tables that no session can be made of.
-
-    Args:
-        sources: The tables by name.
-
-    Raises:
-        InputError: If a name is no identifier, or no table is private.
-    """
+    """Refuse tables that no session can be made of."""
     for name in sources:
         if _NAME.fullmatch(name) is None:
             raise fail(
@@ -139,15 +122,7 @@ def refuse_sources(sources: Mapping[str, Source]) -> None:
 
 
 def id_column(unit: str, known: Known) -> str:
-    """Return the column whose values are the instances of a unit.
-
-    Args:
-        unit: The unit.
-        known: What the policy says about it.
-
-    Raises:
-        InputError: If there is none.
-    """
+    """Return the column whose values are the instances of a unit."""
     if known.id is not None and known.period is None:
         return known.id
     why = (
@@ -165,15 +140,7 @@ def id_column(unit: str, known: Known) -> str:
 
 
 def count(what: str, number: int) -> int:
-    """Return a number of rows or groups.
-
-    Args:
-        what: What is counted, for the message.
-        number: How many.
-
-    Raises:
-        InputError: If it is no whole number from 1 on.
-    """
+    """Return a number of rows or groups."""
     if type(number) is not int or number < 1:
         raise fail(
             Code.OUT_OF_RANGE,
@@ -188,15 +155,6 @@ def session_budget(mechanism: Reserved) -> dict[str, Fraction]:
     Where neighbors of the unit are not such, any change of an instance is made by
     removing and adding it: two steps, which cost 2 eps, or 4 rho (Bun and Steinke 2016,
     Proposition 1.9, for groups of two).
-
-    Args:
-        mechanism: The mechanism.
-
-    Returns:
-        `eps`; `rho`; or `eps` and `delta`.
-
-    Raises:
-        InputError: If no session can be made to fit it.
     """
     units = mechanism.units
     cost = mechanism.cost(units[0]) if len(units) == 1 else None

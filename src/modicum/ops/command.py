@@ -48,14 +48,7 @@ _SIGNALED = 128
 def environment(
     use: Use, ledger: str, claims: Path, inherited: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return the environment of a command that runs under a reservation.
-
-    Args:
-        use: The reservation.
-        ledger: Where the ledger is: a path, or a URL.
-        claims: A folder of this run, where it notes which mechanisms run.
-        inherited: What it has besides; by default that of this process.
-    """
+    """Return the environment of a command that runs under a reservation."""
     if inherited is None:
         inherited = os.environ  # noqa: TID251 - handed on as it is
     place = ledger if "://" in ledger else str(Path(ledger).absolute())
@@ -70,15 +63,7 @@ def environment(
 
 
 def first_claim(claims: Path, mechanism: str) -> bool:
-    """Return whether a mechanism runs for the first time, and note that it does.
-
-    Args:
-        claims: The folder of the run.
-        mechanism: The name of the mechanism.
-
-    Raises:
-        UnavailableError: If that cannot be noted.
-    """
+    """Return whether a mechanism runs for the first time, and note that it does."""
     name = hashlib.sha256(mechanism.encode()).hexdigest()
     try:
         (claims / name).touch(mode=0o600, exist_ok=False)
@@ -127,12 +112,6 @@ class Command:
         """Return how the command ended: its exit code, or 128 and its signal.
 
         Signals that come meanwhile go to the command, and this process outlives it.
-
-        Args:
-            start: Called before the command, when no signal can come between them.
-
-        Raises:
-            UnavailableError: If the system cannot run the program; it is started then.
         """
         with _held_back() as held:
             start()

@@ -44,17 +44,7 @@ def make_demo(
     *,
     on_past: Callable[[int, int], None] | None = None,
 ) -> Demo:
-    """Write an example's files, record its past and submit its new releases.
-
-    Args:
-        example: A key of `EXAMPLES`.
-        folder: Where to; it must not exist yet, or be empty.
-        on_past: Called with how many past releases are recorded, of how many.
-
-    Raises:
-        InputError: If there is no such example.
-        UsageError: If the folder is not empty.
-    """
+    """Write an example's files, record its past and submit its new releases."""
     _refuse_unknown(example)
     _refuse_full(folder)
     _copy_files(example, folder)

@@ -48,14 +48,7 @@ class ChosenEngine:
 
 
 def engine_named(name: str) -> ChosenEngine:
-    """Return an engine.
-
-    Args:
-        name: One of `ENGINES`.
-
-    Raises:
-        InputError: If there is none of that name, or numba is asked for and missing.
-    """
+    """Return an engine."""
     if name not in ENGINES:
         problem = Problem(
             Code.UNKNOWN_CHOICE,
@@ -88,11 +81,7 @@ def _compiled() -> EngineOf | None:
 
 
 def versions(engine: ChosenEngine) -> dict[str, str]:
-    """Return the versions of all that a simulation's numbers depend on.
-
-    Args:
-        engine: The one that was used.
-    """
+    """Return the versions of all that a simulation's numbers depend on."""
     libraries = ("modicum", "numpy", *(("numba",) if engine.name == "numba" else ()))
     return {name: version(name) for name in libraries} | {
         "python": platform.python_version()
@@ -127,11 +116,7 @@ def since_start() -> Duration:
 
 
 def added(spells: Iterable[Duration]) -> Duration:
-    """Return how long several took together.
-
-    Args:
-        spells: Each of them.
-    """
+    """Return how long several took together."""
     return sum(spells, Duration())
 
 
@@ -179,11 +164,7 @@ class Timed:
     rounds: Mapping[int, Mapping[str, Duration]]
 
     def step(self, name: str) -> Duration:
-        """Return how long a step took in all rounds together.
-
-        Args:
-            name: One of `STEPS`.
-        """
+        """Return how long a step took in all rounds together."""
         return added(steps[name] for steps in self.rounds.values())
 
     def total(self) -> Duration:
@@ -197,17 +178,7 @@ def simulate_timed(
     engine: ChosenEngine,
     told: Told | None = None,
 ) -> Timed:
-    """Return what becomes of a workload, and how long each step takes.
-
-    Args:
-        workload: What is asked for.
-        setting: How it is planned.
-        engine: What it is computed with.
-        told: Hears how far it is.
-
-    Raises:
-        InputError: If the setting does not fit the workload; see `simulate`.
-    """
+    """Return what becomes of a workload, and how long each step takes."""
     hears = told or (lambda _doing, _rounds: None)
     warm_up = None
     if engine.name == "numba":

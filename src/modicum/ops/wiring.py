@@ -86,19 +86,7 @@ def workspace_on(
     clock: Clock | None = None,
     from_beginning: bool = False,
 ) -> Workspace:
-    """Return a ledger to work with.
-
-    Args:
-        store: Where it lies.
-        policy: As for `open_workspace`.
-        actor: As for `open_workspace`.
-        clock: As for `open_workspace`.
-        from_beginning: Whether the log is read from its first entry, whatever a
-            snapshot says.
-
-    Raises:
-        InputError: If the policy is malformed.
-    """
+    """Return a ledger to work with."""
     workspace = Workspace(
         store,
         clock or SystemClock(),
@@ -113,11 +101,7 @@ def workspace_on(
 def compiled_policy(
     policy: str | Path | CompiledPolicy | None,
 ) -> CompiledPolicy | None:
-    """Return a policy that is given as a path, or as it is.
-
-    Raises:
-        InputError: If the policy is malformed.
-    """
+    """Return a policy that is given as a path, or as it is."""
     if policy is None or isinstance(policy, CompiledPolicy):
         return policy
     return load_policy(policy)
@@ -165,11 +149,7 @@ def metrics_folder() -> Path | None:
 
 
 def token_from_environment() -> tuple[str | None, str | None]:
-    """Return what authorizes at a server: `MODICUM_TOKEN`, `MODICUM_TOKEN_FILE`.
-
-    Returns:
-        The token, and the file that holds it; None for what is not set.
-    """
+    """Return what authorizes at a server: `MODICUM_TOKEN`, `MODICUM_TOKEN_FILE`."""
     found = (os.environ.get(f"MODICUM_{name}") for name in ("TOKEN", "TOKEN_FILE"))
     token, file = (one or None for one in found)
     return token, file

@@ -80,11 +80,6 @@ Form: TypeAlias = Same | Scale | Add | To | Table
 def apply_map(budget_map: BudgetMap, budget: Budget, reached_by: str) -> Budget:
     """Return the changed budget.
 
-    Args:
-        budget_map: The map.
-        budget: The budget it is applied to.
-        reached_by: The rule that is being built, for messages.
-
     Raises:
         InputError: If a table is undefined at this budget, measures differ, or the
             map would change a Renyi budget, which has no single number.

@@ -41,9 +41,6 @@ _COUNTABLE: Final = 10**12
 def refuse_too_many(policy: Policy) -> None:
     """Refuse a policy with too many rules, over history or on each release alone.
 
-    Args:
-        policy: The policy.
-
     Raises:
         InputError: If it has more than `RULES_MAX` of either.
     """

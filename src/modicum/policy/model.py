@@ -187,11 +187,7 @@ class ReservationBound:
     days: int = RESERVATION_DAYS_MAX
 
     def seconds(self, *, is_large: bool) -> int:
-        """Return how long a reservation may stand.
-
-        Args:
-            is_large: Whether it takes more than the share.
-        """
+        """Return how long a reservation may stand."""
         return DAY_SECONDS * (1 if is_large else self.days)
 
 

@@ -61,10 +61,6 @@ _SECTIONS = (
 def parse_policy(node: Node, source: str) -> Policy:
     """Return the policy that a marked tree describes.
 
-    Args:
-        node: The tree of the file.
-        source: The file's text, kept for the ledger.
-
     Raises:
         InputError: With every mistake found, each with its place.
     """

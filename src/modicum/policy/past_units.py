@@ -47,9 +47,6 @@ class Known(NamedTuple):
 def vocabulary_of(text: str) -> Vocabulary | None:
     """Return the words of a policy.
 
-    Args:
-        text: The text of the policy, as a ledger holds it.
-
     Returns:
         None if it is of a version that cannot be read any more.
     """
@@ -86,9 +83,6 @@ def redefinitions(
     Args:
         old: The units of a policy that losses were recorded under, by name.
         new: The units of a policy that is to charge these losses.
-
-    Yields:
-        The name of a unit, and what differs, in words.
     """
     same: list[str] = []
     for unit in (unit for unit in new if unit in old):
@@ -132,9 +126,6 @@ def population_of(text: str) -> Population:
 
     Of a policy of a version that cannot be read any more nothing is known: it divides
     the population by nothing, so that what was said in its words stands for all.
-
-    Args:
-        text: The text of the policy, as a ledger holds it.
     """
     vocabulary = vocabulary_of(text)
     return Population() if vocabulary is None else vocabulary.population

@@ -34,12 +34,7 @@ from modicum.release import Vocabulary
 
 
 def cells_of(unit: str, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Return along what the rules of a unit add up separately; nothing if nowhere.
-
-    Args:
-        unit: The unit.
-        vocabulary: The words of the policy.
-    """
+    """Return along what the rules of a unit add up separately; nothing if nowhere."""
     return tuple(_cells(unit, vocabulary))
 
 
@@ -154,12 +149,7 @@ class RuleProfile:
 def rule_profiles(
     compiled: CompiledPolicy, places: Iterable[Place]
 ) -> Iterator[RuleProfile]:
-    """Yield each rule in full.
-
-    Args:
-        compiled: The policy.
-        places: The rules.
-    """
+    """Yield each rule in full."""
     orders = {
         stage: RuleOrder(stage_rules(compiled, stage), compiled.policy.vocabulary)
         for stage in Stage
@@ -268,12 +258,7 @@ def _about(rule: Rule, policy: Policy) -> str:
 
 
 def base_policy_of(rule: Rule, policy: Policy) -> tuple[BasePolicy | None, str]:
-    """Return the base policy of a rule, and the rest of the rule's scope.
-
-    Args:
-        rule: The rule.
-        policy: The policy that it comes from.
-    """
+    """Return the base policy of a rule, and the rest of the rule's scope."""
     stage = policy.base_policies if rule.stage is Stage.HISTORY else policy.per_release
     name, _, rest = rule.scope.partition(":")
     return next((one for one in stage if one.name == name), None), rest
@@ -320,12 +305,7 @@ def _origins(rule: Rule, policy: Policy) -> Iterator[Origin]:
 
 
 def budget_place(rule: Rule, policy: Policy) -> Mark | None:
-    """Return where the budget of a rule stands, or as near to it as is known.
-
-    Args:
-        rule: The rule.
-        policy: The policy that it comes from.
-    """
+    """Return where the budget of a rule stands, or as near to it as is known."""
     base, _ = base_policy_of(rule, policy)
     if isinstance(base, AttributePolicy | CategoryPolicy):
         return base.budget_mark

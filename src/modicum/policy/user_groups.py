@@ -12,10 +12,6 @@ def grouped_through(unit: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     instances change instead of coming and going, that one must be the same in every
     table; else the change may lead from one group to another.
 
-    Args:
-        unit: The unit.
-        vocabulary: The words of the policy.
-
     Returns:
         Those of it and of the units around it that are declared to stay in a group;
         nothing if its rules add up over all groups.

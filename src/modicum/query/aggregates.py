@@ -22,32 +22,19 @@ _SUMMED: dict[Function, tuple[str, ...]] = {
 
 
 def column_of(reference: ColumnRef, tables: Tables) -> Column:
-    """Return what is declared about a column.
-
-    Args:
-        reference: The column.
-        tables: The tables.
-    """
+    """Return what is declared about a column."""
     return tables.by_name[reference.table].columns[reference.column]
 
 
 def bounds_in_steps(column: Column) -> tuple[int, int]:
-    """Return the bounds of a column, in steps; both are whole.
-
-    Args:
-        column: A column with bounds.
-    """
+    """Return the bounds of a column, in steps; both are whole."""
     assert column.low is not None  # A query that needs them was refused.
     assert column.high is not None
     return int(column.low / column.step), int(column.high / column.step)
 
 
 def center_of(column: Column) -> int:
-    """Return the middle of a column's bounds, in steps: sums are taken around it.
-
-    Args:
-        column: A column with bounds.
-    """
+    """Return the middle of a column's bounds, in steps: sums are taken around it."""
     low, high = bounds_in_steps(column)
     return (low + high) // 2
 
@@ -59,11 +46,6 @@ def statistics_of(
 
     Aggregates of one column share what they have in common, so that it is told, and
     charged, once.
-
-    Args:
-        aggregates: What is computed.
-        tables: The tables.
-        bins: The bins of a quantile.
     """
     named: dict[Statistic, Statistic] = {}
     needed: dict[Statistic, tuple[str, ...]] = {}
@@ -82,12 +64,7 @@ def statistics_of(
 
 
 def free_name(wanted: str, taken: Collection[str]) -> str:
-    """Return a name that a mechanism may have, and that no other one has.
-
-    Args:
-        wanted: What it would be called best.
-        taken: The names of others.
-    """
+    """Return a name that a mechanism may have, and that no other one has."""
     if len(wanted) > _NAME_MAX:
         wanted = wanted[-_NAME_MAX:].lstrip(".+-")
     while wanted in taken:

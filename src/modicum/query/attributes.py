@@ -33,11 +33,7 @@ def attributes_read(asked: QueryRequest, vocabulary: Vocabulary) -> tuple[str, .
 
 
 def references(asked: QueryRequest) -> list[ColumnRef]:
-    """Return the columns that a query names, in any order, maybe several times.
-
-    Args:
-        asked: The query.
-    """
+    """Return the columns that a query names, in any order, maybe several times."""
     query = asked.query
     return [
         *(key.column for key in query.keys),
@@ -47,11 +43,7 @@ def references(asked: QueryRequest) -> list[ColumnRef]:
 
 
 def columns_in(condition: Condition) -> Iterator[ColumnRef]:
-    """Yield the columns that a condition looks at.
-
-    Args:
-        condition: The condition.
-    """
+    """Yield the columns that a condition looks at."""
     match condition:
         case Compare(column=column) | IsIn(column=column) | IsNull(column=column):
             yield column

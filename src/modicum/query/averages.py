@@ -45,12 +45,7 @@ class Range:
         return Range(self.value * step, self.low * step, self.high * step)
 
     def within(self, low: Fraction, high: Fraction) -> Range:
-        """Return it moved into bounds that the true number is known to keep.
-
-        Args:
-            low: The least that it can be.
-            high: The most.
-        """
+        """Return it moved into bounds that the true number is known to keep."""
         value, least, most = (
             min(max(one, low), high) for one in (self.value, self.low, self.high)
         )
@@ -127,11 +122,7 @@ def variance(
 
 
 def deviation(spread: Range) -> Range:
-    """Return the standard deviation that a variance belongs to.
-
-    Args:
-        spread: The variance.
-    """
+    """Return the standard deviation that a variance belongs to."""
     return Range(
         _root(spread.value), _root(spread.low), _root(spread.high) + _ROOT_ERROR
     )

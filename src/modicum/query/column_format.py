@@ -142,12 +142,6 @@ def read_column(
 ) -> Column:
     """Return what is declared about a column.
 
-    Args:
-        own_name: Its name.
-        node: What is written.
-        roles: What columns of its table are for.
-        vocabulary: What the policy declares.
-
     Raises:
         InputError: With every mistake found.
     """

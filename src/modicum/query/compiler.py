@@ -97,9 +97,6 @@ def must_be_bounded(
 def must_have_bounds(asked: QueryRequest) -> None:
     """Refuse functions of numbers of columns without bounds.
 
-    Args:
-        asked: The query.
-
     Raises:
         InputError: If there are any, naming each such column once.
     """
@@ -277,10 +274,6 @@ class Lowered:
 def lower(asked: QueryRequest, vocabulary: Vocabulary) -> Lowered:
     """Return a query as mechanisms.
 
-    Args:
-        asked: The query, its bounds and its noise.
-        vocabulary: The units and attributes of the policy.
-
     Raises:
         InputError: If nothing bounds the unit whose loss is given, or if keys are
             neither public nor to be discovered.
@@ -361,13 +354,7 @@ def _lines(
 
 
 def norms_of(one: Statistic, moved: Moves, shape: Shape) -> Norms:
-    """Return how far a statistic of all groups moves with one change of a unit.
-
-    Args:
-        one: The statistic.
-        moved: The rows that move.
-        shape: The groups.
-    """
+    """Return how far a statistic of all groups moves with one change of a unit."""
     if one.kind == "rows":
         return of_counts(moved, shape)
     if one.kind == "distinct":

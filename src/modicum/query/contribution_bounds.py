@@ -73,12 +73,7 @@ class Moves:
 
 
 def in_order(caps: Iterable[Cap], units: Mapping[str, Unit]) -> tuple[Cap, ...]:
-    """Return caps in the order in which they cut: those of smaller units first.
-
-    Args:
-        caps: The caps, of one unit at most one.
-        units: The units by name.
-    """
+    """Return caps in the order in which they cut: those of smaller units first."""
     covers = larger(units)
     below = {name: sum(name in found for found in covers.values()) for name in units}
     return tuple(sorted(caps, key=lambda cap: (below[cap.unit], cap.unit)))
@@ -256,12 +251,7 @@ def main_table(query: Query, tables: Tables) -> Table:
 
 
 def caps_of(asked: QueryRequest, units: Mapping[str, Unit]) -> tuple[Cap, ...]:
-    """Return the caps of a query: the lowest one of each unit, in no order.
-
-    Args:
-        asked: The query.
-        units: The units by name.
-    """
+    """Return the caps of a query: the lowest one of each unit, in no order."""
     caps = {one.unit: one for one in _declared(asked, units)}
     for one in asked.caps:
         declared = caps.get(one.unit, one)

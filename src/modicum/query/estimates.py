@@ -88,11 +88,7 @@ class Quantile:
         self._below = [whole - below + int(one * whole) for one in self.strays]
 
     def of(self, tree: Tree) -> Range | None:
-        """Return the quantile in steps; None if there may be no values at all.
-
-        Args:
-            tree: The noisy counts.
-        """
+        """Return the quantile in steps; None if there may be no values at all."""
         if sum(tree[0]) <= self._few:
             return None
         first, last = self._bins(self._ranks(tree))
@@ -179,12 +175,7 @@ Reader: TypeAlias = Callable[[Noisy, Group], Range | None]
 
 
 def lines_of(aggregate: Aggregate, lowered: Lowered) -> dict[str, Line]:
-    """Return the mechanisms that an aggregate is made of, by kind of statistic.
-
-    Args:
-        aggregate: The aggregate.
-        lowered: The query that it is of.
-    """
+    """Return the mechanisms that an aggregate is made of, by kind of statistic."""
     return {
         line.statistic.kind: line
         for line in lowered.lines
@@ -283,23 +274,13 @@ def quantile_of(aggregate: Aggregate, lowered: Lowered, error: Fraction) -> Quan
 
 
 def declared(aggregate: Aggregate, lowered: Lowered) -> Column:
-    """Return what is declared about the column of an aggregate.
-
-    Args:
-        aggregate: The aggregate.
-        lowered: The query that it is of.
-    """
+    """Return what is declared about the column of an aggregate."""
     assert aggregate.column is not None  # Only counts may be of no column.
     return column_of(aggregate.column, lowered.asked.tables)
 
 
 def step_of(aggregate: Aggregate, lowered: Lowered) -> Fraction:
-    """Return what one step of an aggregate's answer is worth.
-
-    Args:
-        aggregate: The aggregate.
-        lowered: The query that it is of.
-    """
+    """Return what one step of an aggregate's answer is worth."""
     if aggregate.function in ("count", "count-distinct"):
         return Fraction(1)
     return declared(aggregate, lowered).step

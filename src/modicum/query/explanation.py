@@ -18,11 +18,7 @@ from modicum.query.sensitivity import Norms, root
 
 
 def derivation(lowered: Lowered) -> list[str]:
-    """Return why each mechanism costs each unit what it does, line by line.
-
-    Args:
-        lowered: The query.
-    """
+    """Return why each mechanism costs each unit what it does, line by line."""
     return [*_caps(lowered), *_moves(lowered), *_losses(lowered)]
 
 
@@ -206,12 +202,7 @@ def _expected(aggregate: Aggregate, lowered: Lowered, error: Fraction) -> Expect
 
 
 def headline(release: str, lowered: Lowered) -> str:
-    """Return what a query is, in one line without a value of it.
-
-    Args:
-        release: The id of the release that it is.
-        lowered: The query as mechanisms.
-    """
+    """Return what a query is, in one line without a value of it."""
     number = len(lowered.lines) + (lowered.selection is not None)
     mechanisms = "one mechanism" if number == 1 else f"{number} mechanisms"
     return f"query {release}: {mechanisms} with {lowered.asked.noise} noise"
@@ -273,12 +264,7 @@ def _mechanisms(lowered: Lowered) -> Iterator[str]:
 
 
 def scale_in_answers(lowered: Lowered, line: Line) -> Fraction:
-    """Return the scale of a mechanism's noise, in the units of the answer.
-
-    Args:
-        lowered: The query.
-        line: The mechanism.
-    """
+    """Return the scale of a mechanism's noise, in the units of the answer."""
     statistic, factor = line.statistic, Fraction(1)
     if statistic.column is not None and statistic.kind in ("total", "squares"):
         step = column_of(statistic.column, lowered.asked.tables).step

@@ -43,12 +43,7 @@ def values_of(key: Key, tables: Tables, part: Part) -> tuple[KeyValue, ...] | No
 
 
 def grain_of(key: Key, tables: Tables) -> Grain | None:
-    """Return the period that a key is; the day of a date that tells time.
-
-    Args:
-        key: The key.
-        tables: The tables.
-    """
+    """Return the period that a key is; the day of a date that tells time."""
     if key.grain is None and key.column.column in tables.clocks:
         column = column_of(key.column, tables)
         return "day" if column.type == "date" and column.values is None else None
@@ -58,25 +53,13 @@ def grain_of(key: Key, tables: Tables) -> Grain | None:
 def groups_of(
     keys: Sequence[Key], tables: Tables, part: Part
 ) -> Iterator[tuple[KeyValue, ...]]:
-    """Yield the groups of an answer whose keys are all public, in order.
-
-    Args:
-        keys: The keys.
-        tables: The tables.
-        part: The part that is read.
-    """
+    """Yield the groups of an answer whose keys are all public, in order."""
     public = [values_of(key, tables, part) or () for key in keys]
     yield from product(*public)
 
 
 def number_of_values(key: Key, tables: Tables, part: Part) -> int:
-    """Return how many values a key has; `UNBOUNDED` if that is not public.
-
-    Args:
-        key: The key.
-        tables: The tables.
-        part: The part that is read.
-    """
+    """Return how many values a key has; `UNBOUNDED` if that is not public."""
     values = values_of(key, tables, part)
     return UNBOUNDED if values is None else len(values)
 
@@ -106,11 +89,7 @@ class Grouping:
         return _product(self.values)
 
     def is_time(self, key: Key) -> bool:
-        """Return whether the values of a key are periods of time, as those of units.
-
-        Args:
-            key: The key.
-        """
+        """Return whether the values of a key are periods of time, as those of units."""
         return key.grain is not None and key.column.column in clocks_of(self.units)
 
     def cells(self, key: Key, id_: str) -> Reaches:
@@ -118,10 +97,6 @@ class Grouping:
 
         The rows of one id in one period of a key are an instance of a unit like others,
         which is called `CELL`.
-
-        Args:
-            key: The key, which tells time.
-            id_: The column of the ids.
         """
         cell = Unit(
             CELL,
@@ -145,11 +120,6 @@ def shape_of(moves: Moves, unit: str, grouping: Grouping) -> Shape:
     than caps keep of one such period. Rows move only in the periods in which instances
     lie that they move in. And what comes in periods of one instance does not meet what
     goes in others.
-
-    Args:
-        moves: The rows that move.
-        unit: The unit that changes.
-        grouping: The keys, the caps, and the units.
     """
     own = grouping.units[unit].id
     together, apart, touched = UNBOUNDED, False, list[int]()
@@ -200,12 +170,7 @@ def _periods(grain: Grain, days: tuple[Span, ...] | None) -> tuple[str, ...] | N
 
 
 def first_day(day: int, grain: Grain) -> int:
-    """Return the first day of the period that a day lies in; weeks begin on Monday.
-
-    Args:
-        day: The day, as an ordinal.
-        grain: The kind of period.
-    """
+    """Return the first day of the period that a day lies in; weeks begin on Monday."""
     if grain == "day":
         return day
     if grain == "week":

@@ -35,9 +35,6 @@ def contradicted(where: Condition) -> tuple[ColumnRef, ...]:
 
     It is found where conditions on one column are joined by AND. What is within OR or
     NOT is not looked at.
-
-    Args:
-        where: The condition.
     """
     by_column: dict[ColumnRef, list[Condition]] = {}
     for one in _joined(where):
@@ -97,12 +94,7 @@ def _is_empty(compared: Sequence[Compare]) -> bool:
 
 
 def remarks(query: QueryFile, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Return remarks on a query, in words.
-
-    Args:
-        query: The query.
-        vocabulary: The words of the policy.
-    """
+    """Return remarks on a query, in words."""
     where = query.asked.query.where
     if where is None:
         return ()

@@ -135,9 +135,6 @@ def width_of_sum(
         parts: Weights, at least 0, and how many draws have each.
         error: How probable it may be at most that the sum is larger, above 0.
 
-    Returns:
-        The width, in steps.
-
     Examples:
         >>> parts = ((Fraction(1, 2), 8),)
         >>> strays = width_of_sum("gaussian", Fraction(100), parts, Fraction(1, 40))

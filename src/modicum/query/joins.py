@@ -33,11 +33,7 @@ from modicum.release.vocabulary import Vocabulary
 
 
 def joined_tables(asked: QueryRequest) -> tuple[Table, ...]:
-    """Return the tables of which a row joins at most one row of each id.
-
-    Args:
-        asked: The query.
-    """
+    """Return the tables of which a row joins at most one row of each id."""
     main = main_table(asked.query, asked.tables)
     tables = (asked.tables.by_name[name] for name in asked.query.tables)
     return tuple(one for one in tables if one is not main)
@@ -45,10 +41,6 @@ def joined_tables(asked: QueryRequest) -> tuple[Table, ...]:
 
 def refuse_unproven_joins(asked: QueryRequest, vocabulary: Vocabulary) -> None:
     """Refuse joins of which nothing can be proven, whatever is bounded.
-
-    Args:
-        asked: The query.
-        vocabulary: The units and attributes of the policy.
 
     Raises:
         InputError: If a joined table has the id of another unit; if a sample is drawn
@@ -158,12 +150,6 @@ def all_moves(
 ) -> dict[str, Moves]:
     """Return by unit how many rows move with one change of it, under its own relation.
 
-    Args:
-        asked: The query.
-        read: The attributes that it reads.
-        keys: Its keys, a date that tells time with its grain.
-        vocabulary: The units and attributes of the policy.
-
     Raises:
         InputError: If tables are joined so that nothing is proven of it.
     """
@@ -205,14 +191,7 @@ def within_days(
     keys: tuple[Key, ...],
     vocabulary: Vocabulary,
 ) -> Overlaps | None:
-    """Return how periods lie on each other on the days that are read, if that helps.
-
-    Args:
-        asked: The query.
-        read: The attributes that it reads.
-        keys: Its keys, a date that tells time with its grain.
-        vocabulary: The units and attributes of the policy.
-    """
+    """Return how periods lie on each other on the days that are read, if that helps."""
     days = asked.part.periods
     timeless = not vocabulary.population.static.isdisjoint(read)
     if days is None or timeless or len(vocabulary.clocks) != 1:

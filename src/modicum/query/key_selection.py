@@ -60,11 +60,7 @@ class Selection:
         return self.statistic.name
 
     def called(self, name: str) -> Selection:
-        """Return it under another name.
-
-        Args:
-            name: What it is called from now on.
-        """
+        """Return it under another name."""
         return replace(self, statistic=replace(self.statistic, name=name))
 
     def described(

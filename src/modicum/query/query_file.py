@@ -120,10 +120,6 @@ class QueryFile:
 def tables_named(node: Node, vocabulary: Vocabulary) -> Scalar:
     """Return the path of the tables file that a query file names.
 
-    Args:
-        node: The query file.
-        vocabulary: The words of the policy.
-
     Raises:
         InputError: If it names none, or has keys on the wrong level.
     """

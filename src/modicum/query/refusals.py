@@ -262,11 +262,7 @@ _FUNCTIONS: Final[Mapping[str, Reason]] = {
 
 
 def of_function(name: str) -> tuple[Reason, str]:
-    """Return why a function is not read, and which one is perhaps meant.
-
-    Args:
-        name: Its name, in capitals.
-    """
+    """Return why a function is not read, and which one is perhaps meant."""
     if is_of_time(name):
         return _period(_OF_TIME[name]), ""
     known = _FUNCTIONS.get(name, WORDS.get(name))
@@ -276,11 +272,7 @@ def of_function(name: str) -> tuple[Reason, str]:
 
 
 def is_of_time(name: str) -> bool:
-    """Return whether a function tells a part of a time.
-
-    Args:
-        name: Its name, in capitals.
-    """
+    """Return whether a function tells a part of a time."""
     return name in _OF_TIME
 
 

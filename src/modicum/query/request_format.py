@@ -80,12 +80,6 @@ def read_request(
 ) -> tuple[QueryRequest, Fraction, str]:
     """Return what is asked for, the confidence of its intervals, and its identity.
 
-    Args:
-        fields: The keys of `query`, all but `tables`.
-        heading: What the release says besides.
-        tables: What is declared about the tables.
-        vocabulary: The words of the policy.
-
     Raises:
         InputError: With the mistakes found.
     """

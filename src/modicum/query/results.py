@@ -80,11 +80,6 @@ def arrow_table(
 ) -> Any:
     """Return an Arrow table of keys, and of numbers as doubles.
 
-    Args:
-        header: The names of the columns.
-        keys: The first columns.
-        numbers: The others.
-
     Raises:
         UsageError: If pyarrow is not installed.
     """
@@ -96,9 +91,6 @@ def arrow_table(
 
 def needed(library: str) -> Any:
     """Return a library.
-
-    Args:
-        library: Its name.
 
     Raises:
         UsageError: If it is not installed.

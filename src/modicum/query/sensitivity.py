@@ -60,10 +60,6 @@ def of_counts(moves: Moves, shape: Shape) -> Norms:
     """Return the norms of numbers of rows, or of different values.
 
     A row that comes adds at most one to its group, one that goes takes at most one.
-
-    Args:
-        moves: The rows that come and go.
-        shape: The groups.
     """
     return of_sums(moves, shape, 0, 1)
 
@@ -73,12 +69,6 @@ def of_sums(moves: Moves, shape: Shape, low: int, high: int) -> Norms:
 
     A norm is convex, so that it is largest at a corner: in each group the rows that
     come have all one of the two extreme numbers, and those that go the other one.
-
-    Args:
-        moves: The rows that come and go.
-        shape: The groups.
-        low: The least number of a row.
-        high: The greatest one.
     """
     norms = _of_sums(moves, shape, low, high)
     if not shape.apart:

@@ -57,10 +57,6 @@ class SqlPlaces:
     def joined(self, begin: int, end: int) -> Mark | None:
         """Return where a line of the text begins that is several lines of the file.
 
-        Args:
-            begin: The number of its first character in the text.
-            end: The number of the first one behind it.
-
         Returns:
             The place in the file; None if all of it stands on one line, or if that is
             not known.
@@ -77,19 +73,11 @@ class SqlPlaces:
         return replace(first.mark, column=column, length=2)
 
     def error(self, error: InputError) -> InputError:
-        """Return a mistake in the text as one in the file.
-
-        Args:
-            error: The mistake.
-        """
+        """Return a mistake in the text as one in the file."""
         return InputError(*map(self._problem, error.problems))
 
     def query(self, query: Query) -> Query:
-        """Return a query whose parts stand in the file.
-
-        Args:
-            query: The query.
-        """
+        """Return a query whose parts stand in the file."""
         keys = tuple(replace(one, mark=self.of(one.mark)) for one in query.keys)
         aggregates = (replace(one, mark=self.of(one.mark)) for one in query.aggregates)
         return replace(query, keys=keys, aggregates=tuple(aggregates))

@@ -63,12 +63,7 @@ def read_tables(node: Node, vocabulary: Vocabulary) -> Tables:
 
 
 def tables_with(by_name: Mapping[str, Table], vocabulary: Vocabulary) -> Tables:
-    """Return tables under a policy.
-
-    Args:
-        by_name: The tables by name.
-        vocabulary: What the policy declares.
-    """
+    """Return tables under a policy."""
     ids = frozenset(unit.id for unit in vocabulary.unit_facts.values())
     return Tables(by_name, ids, clocks_of(vocabulary.unit_facts))
 

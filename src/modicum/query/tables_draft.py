@@ -117,12 +117,7 @@ def draft_table(
 
 
 def draft_text(drafts: Sequence[TableDraft], vocabulary: Vocabulary) -> str:
-    """Return drafts of tables as the text of a tables file, each guess marked.
-
-    Args:
-        drafts: The tables, each of another name.
-        vocabulary: The words of the policy.
-    """
+    """Return drafts of tables as the text of a tables file, each guess marked."""
     lines = [f"# {one}" for one in _HEADER]
     lines += [f"modicum: {FORMAT}", "tables:"]
     for draft in drafts:

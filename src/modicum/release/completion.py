@@ -109,12 +109,7 @@ def better(first: Loss, second: Loss) -> Loss:
 
 
 def nowhere_more(loss: Loss, other: Loss) -> bool:
-    """Return whether a loss is at most another one, in every coordinate.
-
-    Args:
-        loss: The one.
-        other: The other.
-    """
+    """Return whether a loss is at most another one, in every coordinate."""
     pairs = zip(loss.coordinates, other.coordinates, strict=True)
     return all(mine <= most for mine, most in pairs)
 

@@ -286,12 +286,6 @@ def refuse_hidden(
 ) -> None:
     """Refuse a `where` over an attribute of the data that is said not to be read.
 
-    Args:
-        part: The part of the data that is read.
-        attributes: What is said to be read.
-        node: Where that is said, for messages.
-        vocabulary: The attributes of the data.
-
     Raises:
         InputError: If one is missing.
     """

@@ -26,11 +26,7 @@ class LazyValue(Generic[V]):
         return self._found
 
     def keep(self, value: V) -> V:
-        """Return the result, and keep it.
-
-        Args:
-            value: The result.
-        """
+        """Return the result, and keep it."""
         self._found = value
         return value
 
@@ -52,20 +48,11 @@ class Memo(Generic[K, V]):
         self._most = most
 
     def get(self, key: K) -> V | None:
-        """Return the result for a key; None if it is not known.
-
-        Args:
-            key: The arguments.
-        """
+        """Return the result for a key; None if it is not known."""
         return self._found.get(key)
 
     def keep(self, key: K, value: V) -> V:
-        """Return a result, and keep it.
-
-        Args:
-            key: The arguments.
-            value: The result.
-        """
+        """Return a result, and keep it."""
         if len(self._found) >= self._most:
             self._found.clear()  # Starting anew is simple, and seldom.
         self._found[key] = value

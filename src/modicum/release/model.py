@@ -85,9 +85,6 @@ class Mechanism:
         """Return the same mechanism over another part of the data.
 
         This is `replace`, many times faster: only the bytes of the part are new.
-
-        Args:
-            part: The part.
         """
         plain, encoded = _described(self.elsewhere, self.pieces, part)
         moved = object.__new__(Mechanism)

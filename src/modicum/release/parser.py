@@ -54,10 +54,6 @@ CALIBRATED_MAX = 100
 def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
     """Return the release that a marked tree describes.
 
-    Args:
-        node: The tree of one release.
-        vocabulary: The words it may use.
-
     Raises:
         InputError: With every mistake found, each with its place.
     """
@@ -188,10 +184,6 @@ def _read_choice(node: Node) -> str:
 
 def read_date(node: Node, what: str) -> str:
     """Return a date such as ``2026-03-01``.
-
-    Args:
-        node: The text.
-        what: What it is, for messages.
 
     Raises:
         InputError: If it is no date.

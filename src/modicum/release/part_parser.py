@@ -56,10 +56,6 @@ def read_numbers(node: Node, what: str, domain: Span) -> tuple[Span, ...]:
 def read_groups(node: Node, vocabulary: Vocabulary) -> tuple[Span, ...]:
     """Return the user groups that are named.
 
-    Args:
-        node: What is written, as for `read_numbers`.
-        vocabulary: Its population must be divided into groups.
-
     Raises:
         InputError: With every mistake found.
     """

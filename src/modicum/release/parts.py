@@ -68,9 +68,6 @@ EVERYTHING = Part()
 def part_to_plain(part: Part) -> dict[str, Plain]:
     """Return a part as plain data: `where`, `periods` and `groups`, None for all.
 
-    Args:
-        part: The part.
-
     Examples:
         >>> november = Part(periods=((739921, 739950),))
         >>> part_to_plain(november)["periods"]
@@ -99,11 +96,7 @@ def part_to_plain(part: Part) -> dict[str, Plain]:
 
 
 def part_written(part: Part) -> WrittenPart:
-    """Return what `part_to_plain` returns, and the canonical bytes of each field.
-
-    Args:
-        part: The part.
-    """
+    """Return what `part_to_plain` returns, and the canonical bytes of each field."""
     known = part.written.get()
     if known is not None:
         return known
@@ -147,9 +140,6 @@ def part_from_plain(where: Plain, periods: Plain, groups: Plain) -> Part:
 def merged(spans: list[Span]) -> tuple[Span, ...]:
     """Return the same whole numbers as spans in order that do not touch.
 
-    Args:
-        spans: The spans, in any order.
-
     Examples:
         >>> merged([(5, 9), (1, 2), (3, 3), (8, 12)])
         ((1, 3), (5, 12))
@@ -164,11 +154,7 @@ def merged(spans: list[Span]) -> tuple[Span, ...]:
 
 
 def in_order(boxes: Iterable[Box]) -> tuple[Box, ...]:
-    """Return boxes in the order in which a part has them, each once.
-
-    Args:
-        boxes: The boxes.
-    """
+    """Return boxes in the order in which a part has them, each once."""
     return tuple(sorted(set(boxes), key=ascii))  # The same in every version of Python.
 
 

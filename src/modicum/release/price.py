@@ -43,10 +43,6 @@ def steps_of(mechanism: Mechanism, vocabulary: Vocabulary) -> Steps:
 
     What is true at all times may be joined to rows of any day: who reads it is not
     bound to the periods that are named.
-
-    Args:
-        mechanism: The mechanism.
-        vocabulary: The units.
     """
     days = mechanism.part.periods
     units = vocabulary.unit_facts
@@ -62,10 +58,6 @@ def steps_of(mechanism: Mechanism, vocabulary: Vocabulary) -> Steps:
 
 def price_mechanism(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMechanism:
     """Return a mechanism with its loss for each unit.
-
-    Args:
-        mechanism: The description.
-        vocabulary: As for `price`.
 
     Raises:
         InputError: As `price` does.

@@ -50,10 +50,6 @@ _OWN = frozenset({"release", "mechanisms"})
 def read_and_price(release: Description, vocabulary: Vocabulary) -> PricedRelease:
     """Return a release, read and priced: `price` of `parse_release`.
 
-    Args:
-        release: The release.
-        vocabulary: The words it may use.
-
     Raises:
         InputError: With every mistake found.
     """
@@ -70,11 +66,7 @@ def read_and_price(release: Description, vocabulary: Vocabulary) -> PricedReleas
 def _by_mechanism(
     release: Mapping[str, object], vocabulary: Vocabulary
 ) -> PricedRelease | None:
-    """Return a release whose heading and mechanisms were looked up, one by one.
-
-    Returns:
-        None if something is wrong or unusual: who looks at the whole says what.
-    """
+    """Return a release whose heading and mechanisms were looked up, one by one."""
     mechanisms = release.get("mechanisms") if type(release) is dict else None
     if not isinstance(mechanisms, _LISTS) or not 1 <= len(mechanisms) <= MECHANISMS_MAX:
         return None
@@ -107,17 +99,7 @@ def _by_mechanism(
 def _anew(
     written: bytes, number: int, heading: Header, vocabulary: Vocabulary
 ) -> PricedMechanism:
-    """Return a mechanism that was read and priced just now; it is remembered.
-
-    Args:
-        written: What is said about it, as bytes.
-        number: Which one of the release it is.
-        heading: What the release says besides.
-        vocabulary: The words it may use.
-
-    Raises:
-        InputError: If it has a mistake.
-    """
+    """Return a mechanism that was read and priced just now; it is remembered."""
     said = _read(written)
     node = from_python(said)
     described = parse_mechanism(node, number, heading.inherited, vocabulary)
@@ -148,10 +130,6 @@ def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Header:
 
     The bytes tell a number from a text, a list from a tuple, and 1 from 1.0 and from
     true. Values of any other type than those of JSON have none, or no price.
-
-    Raises:
-        InputError: If it has a mistake.
-        ValueError: If it holds a value that has no bytes.
     """
     rest = {key: value for key, value in release.items() if key not in _OWN}
     own = _release_id(release.get("release"))
@@ -173,11 +151,7 @@ def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Header:
 
 
 def _release_id(given: object) -> str:
-    """Return the id that a release is given.
-
-    Raises:
-        InputError: If it is none.
-    """
+    """Return the id that a release is given."""
     if type(given) is str and _PLAIN_ID.fullmatch(given):
         return given
     return release_id(from_python(given), "the release id")

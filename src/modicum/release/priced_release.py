@@ -62,11 +62,7 @@ class PricedMechanism:
     )
 
     def over(self, part: Part) -> PricedMechanism:
-        """Return the mechanism over another part of the data, at the same price.
-
-        Args:
-            part: The part, over which each loss is what it was.
-        """
+        """Return the mechanism over another part of the data, at the same price."""
         moved = object.__new__(PricedMechanism)
         vars(moved).update(vars(self), mechanism=self.mechanism.over(part))
         return moved

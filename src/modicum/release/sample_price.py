@@ -47,10 +47,6 @@ from modicum.release.vocabulary import Vocabulary
 def refuse_unproven(mechanism: Mechanism, vocabulary: Vocabulary) -> None:
     """Refuse a sample that amplifies nothing: it would be believed to.
 
-    Args:
-        mechanism: The description.
-        vocabulary: Its units and their relations.
-
     Raises:
         InputError: If the mechanism is of a kind that no sample amplifies, the unit
             is of another relation, or there are no parameters to start from.

@@ -40,9 +40,6 @@ def sampling_to_plain(sampling: Sampling) -> dict[str, Plain]:
 def sampling_from_plain(plain: Plain) -> Sampling:
     """Return the sample that plain data encodes.
 
-    Args:
-        plain: The data, as `sampling_to_plain` writes it.
-
     Raises:
         ValueError: If it has another form.
     """
@@ -65,11 +62,7 @@ def _exact(text: str) -> Fraction:
 
 
 def words_of(description: Mapping[str, Plain]) -> str:
-    """Return what a described mechanism runs on, in words; "" if on all rows.
-
-    Args:
-        description: The stored description.
-    """
+    """Return what a described mechanism runs on, in words; "" if on all rows."""
     if "sampling" not in description:
         return ""
     try:
@@ -79,20 +72,13 @@ def words_of(description: Mapping[str, Plain]) -> str:
 
 
 def share_words(rate: Fraction) -> str:
-    """Return a rate in per cent, exactly: `10 %`; or as a fraction, such as `1/3`.
-
-    Args:
-        rate: The rate.
-    """
+    """Return a rate in per cent, exactly: `10 %`; or as a fraction, such as `1/3`."""
     percent = number_text(100 * rate)
     return number_text(rate) if "/" in percent else f"{percent} %"
 
 
 def sampling_words(sampling: Sampling) -> str:
     """Return what a mechanism runs on, in words.
-
-    Args:
-        sampling: The sample.
 
     Examples:
         >>> sampling_words(Sampling("user", Fraction(1, 10)))

@@ -89,11 +89,6 @@ class PriceList:
     ) -> Mapping[str, Loss] | UnknownDescription:
         """Return what a described mechanism costs each unit of the vocabulary.
 
-        Args:
-            described: The description, as it is stored.
-            attributes: The attributes that it reads.
-            part: The part of the data that it reads.
-
         Returns:
             The losses; or why they cannot be told, where another version may know.
 
@@ -137,12 +132,6 @@ def derivations(
 ) -> Mapping[str, str]:
     """Return how the losses of units follow from those of other units, in words.
 
-    Args:
-        described: The description, as it is stored.
-        part: The part of the data that it reads.
-        losses: Its losses by unit, as they are stored.
-        vocabulary: The units to price for.
-
     Returns:
         By unit; without those whose loss is stated, or would be another one today.
     """
@@ -165,11 +154,7 @@ def derivations(
 
 
 def _unfamiliar(described: Mapping[str, Plain]) -> str:
-    """Return what a description says that this version does not know; "" if nothing.
-
-    Raises:
-        InputError: If it is not in the form of a description.
-    """
+    """Return what a description says that this version does not know; "" if nothing."""
     if not described.keys() >= _FIELDS:
         raise _malformed("a field is missing")
     more = described.keys() - _FIELDS - _PART - {_SAMPLING}
@@ -206,11 +191,7 @@ def _priced_from(described: Mapping[str, Plain]) -> tuple[str, ...]:
 def _read_back(
     described: Mapping[str, Plain], attributes: list[str], vocabulary: Vocabulary
 ) -> Mechanism:
-    """Return a mechanism with everything that its price depends on, but its part.
-
-    Raises:
-        InputError: If this is not what such a mechanism is described by.
-    """
+    """Return a mechanism with everything that its price depends on, but its part."""
     node = _asked(described, attributes)
     mechanism = parse_mechanism(node, 1, MechanismDefaults(), vocabulary)
     for name in _priced_from(described):  # Nothing was read in another way.

@@ -72,9 +72,6 @@ def stated(mechanism: Mechanism, unit: str, vocabulary: Vocabulary) -> Stated | 
 def refuse_halves(mechanism: Mechanism) -> None:
     """Refuse parameters that no price can be computed from: none is ever ignored.
 
-    Args:
-        mechanism: The description.
-
     Raises:
         InputError: If there are any.
     """

@@ -195,21 +195,13 @@ def changes(reach: Reach, change_of: Relation, in_terms_of: Relation) -> int | N
 
 
 def clocks_of(units: Mapping[str, Unit]) -> frozenset[str]:
-    """Return the columns that tell the time of units that have a period.
-
-    Args:
-        units: The units by name.
-    """
+    """Return the columns that tell the time of units that have a period."""
     timed = (unit for unit in units.values() if unit.period is not None)
     return frozenset(unit.column for unit in timed if unit.column is not None)
 
 
 def kinds(units: Mapping[str, Unit]) -> tuple[Period | None, ...]:
-    """Return the kinds of periods that units have, each once; None for all of time.
-
-    Args:
-        units: The units by name.
-    """
+    """Return the kinds of periods that units have, each once; None for all of time."""
     return tuple(dict.fromkeys(unit.period for unit in units.values()))
 
 
@@ -263,12 +255,6 @@ def steps(
     """Return how many changes of one unit make any change of another.
 
     Each is meant under the unit's own relation; see `changes` for the proof.
-
-    Args:
-        units: The units by name, ordered without circles.
-        change_of: The unit that changes.
-        in_terms_of: The unit whose changes are the steps.
-        within: As for `all_steps`.
 
     Returns:
         The least number that is proven; None if none is.

@@ -69,9 +69,6 @@ def stated_utility(release: Description, vocabulary: Vocabulary) -> Node | None:
 def read_utility(node: Node) -> Fraction:
     """Return a utility, exactly.
 
-    Args:
-        node: The number.
-
     Raises:
         InputError: If it is no number from 0 to `UTILITY_MAX`, or has more than
             `DIGITS_MAX` digits.

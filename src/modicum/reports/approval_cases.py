@@ -171,12 +171,7 @@ class Cases:
     _policy: Policy | None = None
 
     def tell(self, told: Placed, body: Body) -> None:
-        """Add one event; most are of no concern here.
-
-        Args:
-            told: Where it stands, and who.
-            body: What happened.
-        """
+        """Add one event; most are of no concern here."""
         match body:
             case ApprovalGiven(subject="contract" | "data"):
                 pass  # Owners speak under no policy: `EscrowStory` tells of it.
@@ -338,11 +333,7 @@ def _counted(
 
 
 def vote_to_dict(word: CaseVote) -> dict[str, object]:
-    """Return what somebody said once.
-
-    Args:
-        word: What they said.
-    """
+    """Return what somebody said once."""
     body = word.body
     return {
         **word.told.to_dict(),
@@ -359,11 +350,7 @@ def vote_to_dict(word: CaseVote) -> dict[str, object]:
 
 
 def case_to_dict(matter: Case) -> dict[str, object]:
-    """Return something that people are asked about. Their words are told by entry.
-
-    Args:
-        matter: What they are asked about.
-    """
+    """Return something that people are asked about. Their words are told by entry."""
     return {
         "subject": matter.subject,
         "id": matter.id,

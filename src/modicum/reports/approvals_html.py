@@ -21,11 +21,7 @@ _COLUMNS = ("About", "Asked for by", "Why", "Said", "How it was decided", "Count
 
 
 def who_agreed(statement: Statement) -> Iterator[Markup]:
-    """Yield who agreed to what, with which key, and what still waits.
-
-    Args:
-        statement: What it says.
-    """
+    """Yield who agreed to what, with which key, and what still waits."""
     matters = statement.story.matters
     yield element("p", _counts(matters.words))
     yield element("p", limitations.WORDS, class_="soft")

@@ -38,12 +38,7 @@ PUBLISHED = ("posted", "recorded")
 def registry_records(
     statement: Statement, records: Iterable[Record]
 ) -> list[dict[str, Value]]:
-    """Return a record for each release that is out, oldest first.
-
-    Args:
-        statement: What is known about the log.
-        records: The log once more, in order.
-    """
+    """Return a record for each release that is out, oldest first."""
     out = {
         one.described_in: one
         for one in statement.story.releases.values()
@@ -56,14 +51,7 @@ def registry_records(
 
 
 def registry_text(records: list[dict[str, Value]]) -> str:
-    """Return records as one YAML document, a list; reading it gives them again.
-
-    Args:
-        records: What to write.
-
-    Raises:
-        InvariantError: If what was written does not read as what was meant.
-    """
+    """Return records as one YAML document, a list; reading it gives them again."""
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="safe", pure=True)
@@ -117,11 +105,7 @@ def _record(
 
 
 def slug(identifier: str) -> str:
-    """Return an id as a part of a web address: lower-case letters, digits, hyphens.
-
-    Args:
-        identifier: The id of a release.
-    """
+    """Return an id as a part of a web address: lower-case letters, digits, hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", identifier.lower()).strip("-") or "release"
 
 
@@ -224,12 +208,7 @@ def _report_delta(policy: CompiledPolicy) -> Fraction | None:
 
 
 def at_least(numerator: int, denominator: int) -> float:
-    """Return a float that, as it is written, is no less than a fraction.
-
-    Args:
-        numerator: Not negative.
-        denominator: More than 0.
-    """
+    """Return a float that, as it is written, is no less than a fraction."""
     near = numerator / denominator
     if Fraction(repr(near)) < Fraction(numerator, denominator):
         return math.nextafter(near, math.inf)

@@ -38,11 +38,7 @@ def not_private(escrow: EscrowTimeline) -> Iterator[Markup]:
 
 
 def in_bits(escrow: EscrowTimeline) -> Iterator[Markup]:
-    """Yield what each person was told of each data set, and by which contracts.
-
-    Args:
-        escrow: The escrow.
-    """
+    """Yield what each person was told of each data set, and by which contracts."""
     yield element("h3", "Outside differential privacy, in bits", id="bits")
     if not escrow.raw and not escrow.bits:
         yield element("p", "No score on exact answers went out, and none may.")
@@ -91,11 +87,7 @@ _DIGEST_SHOWN = 12
 
 
 def escrowed(escrow: EscrowTimeline) -> Iterator[Markup]:
-    """Yield whose data lies in an escrow, and what flowed from it.
-
-    Args:
-        escrow: The escrow.
-    """
+    """Yield whose data lies in an escrow, and what flowed from it."""
     if not escrow.data:
         yield element("p", "No data lies in an escrow of this ledger.")
         return

@@ -23,11 +23,7 @@ from modicum.reports.log_position import Placed
 
 
 def escrow_to_dict(escrow: EscrowTimeline) -> dict[str, object]:
-    """Return all of an escrow. What is asked and run is told by digest.
-
-    Args:
-        escrow: The escrow.
-    """
+    """Return all of an escrow. What is asked and run is told by digest."""
     return {
         "data_sets": [_data(one) for one in escrow.data.values()],
         "contracts": [_flow(one) for one in escrow.flows.values()],

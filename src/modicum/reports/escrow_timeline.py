@@ -218,12 +218,7 @@ class EscrowTimeline:
     _disclosures: dict[str, Placed] = field(default_factory=dict)
 
     def tell(self, told: Placed, body: Body) -> None:
-        """Add one event; most are of no concern here.
-
-        Args:
-            told: Where it stands, and who.
-            body: What happened.
-        """
+        """Add one event; most are of no concern here."""
         match body:
             case DataRegistered():
                 self._register(told, body)
@@ -254,11 +249,7 @@ class EscrowTimeline:
                 pass
 
     def stand_at(self, at: str) -> None:
-        """Say of every contract where it stands at a time.
-
-        Args:
-            at: The time of the last event.
-        """
+        """Say of every contract where it stands at a time."""
         for digest, flow in self.flows.items():
             flow.state = self._state(flow, at)
             if flow.bits:

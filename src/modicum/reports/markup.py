@@ -21,14 +21,7 @@ Child: TypeAlias = "str | Markup"
 
 
 def element(tag: str, *children: Child, **attributes: str) -> Markup:
-    """Return an element.
-
-    Args:
-        tag: Its name.
-        children: What is in it; plain text is escaped.
-        attributes: Its attributes; `class_` and `for_` lose their line, and an
-            underscore between words becomes a hyphen.
-    """
+    """Return an element."""
     named = "".join(
         f' {name.removesuffix("_").replace("_", "-")}="{escape(visible(value))}"'
         for name, value in attributes.items()
@@ -39,11 +32,7 @@ def element(tag: str, *children: Child, **attributes: str) -> Markup:
 
 
 def joined(children: Iterable[Child]) -> Markup:
-    """Return contents one after the other; plain text is escaped.
-
-    Args:
-        children: The contents.
-    """
+    """Return contents one after the other; plain text is escaped."""
     return Markup(
         "".join(
             child if isinstance(child, Markup) else escape(visible(child))
@@ -65,13 +54,7 @@ def visible(text: str) -> str:
 def table(
     caption: str, titles: Sequence[str], rows: Iterable[Sequence[Child]]
 ) -> Markup:
-    """Return a table whose first column names its rows.
-
-    Args:
-        caption: What it shows.
-        titles: The columns.
-        rows: A cell for each column.
-    """
+    """Return a table whose first column names its rows."""
     head = element("tr", *(element("th", one, scope="col") for one in titles))
     lines = [
         element(
@@ -90,12 +73,7 @@ def table(
 
 
 def bar(share: Fraction, words: str) -> Markup:
-    """Return a drawing of how much of a limit is spent.
-
-    Args:
-        share: 0 to 1; anything above is drawn full.
-        words: The same for who cannot see it.
-    """
+    """Return a drawing of how much of a limit is spent."""
     width, height = 120, 10
     filled = min(int(share * width), width)
     return element(

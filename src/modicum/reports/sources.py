@@ -39,11 +39,7 @@ class Source:
 
 @contextmanager
 def opened_bundle(path: str | Path) -> Iterator[Source]:
-    """Open a bundle to report on it.
-
-    Args:
-        path: The bundle.
-    """
+    """Open a bundle to report on it."""
     with open_bundle(path) as bundle:
         carried = tuple((one, "the bundle") for one in bundle.checkpoints)
         yield Source(str(path), bundle.records(), carried, bundle_store(path))
@@ -51,11 +47,7 @@ def opened_bundle(path: str | Path) -> Iterator[Source]:
 
 @contextmanager
 def opened_ledger(ledger: str | Path) -> Iterator[Source]:
-    """Open a ledger to report on it.
-
-    Args:
-        ledger: Its path or URL.
-    """
+    """Open a ledger to report on it."""
     store = open_log(ledger)
     carried = tuple((one, "the ledger") for one in stored_checkpoints(store))
     try:
@@ -71,15 +63,6 @@ def report_on(
 
     Where its rules stand is told as of its last entry, not of the time of day, so
     that one log has one statement.
-
-    Args:
-        source: The log.
-        trust: What the reader brings along.
-        on_entry: Called with the number of each entry that was checked.
-
-    Raises:
-        VerificationError: At the first contradiction; or if rules show less than was
-            released, as their unit was redefined under its name.
     """
     story = Timeline()
     verified = verify_log(

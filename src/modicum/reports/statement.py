@@ -144,17 +144,7 @@ def statement_of(
     standings: Iterable[RuleLoss],
     accepted: Iterable[RuleLoss] = (),
 ) -> Statement:
-    """Return the statement about a log.
-
-    Args:
-        source: What was read.
-        verified: What checking it showed.
-        story: What happened in it.
-        policy: Its active policy.
-        standings: Where every rule of that policy stands.
-        accepted: Where the rules stood, when the policy was activated, that were
-            accepted as they were.
-    """
+    """Return the statement about a log."""
     seq = story.policies[-1][0].seq if story.policies else 0
     then = {loss.rule.id: _accepted(loss, seq) for loss in accepted}
     lines = [_line(loss, then.get(loss.rule.id)) for loss in standings]

@@ -29,11 +29,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(statement: Statement) -> str:
-    """Return a statement as a whole HTML document.
-
-    Args:
-        statement: What it says.
-    """
+    """Return a statement as a whole HTML document."""
     name = statement.policy.policy.name
     head = element(
         "head",

@@ -22,31 +22,19 @@ SHOWN = 500
 
 
 def newest(items: Sequence[T]) -> list[T]:
-    """Return as many of the last items as a table shows, the last one first.
-
-    Args:
-        items: The items, oldest first.
-    """
+    """Return as many of the last items as a table shows, the last one first."""
     return list(reversed(items[-SHOWN:]))
 
 
 def left_out(count: int) -> Iterator[Markup]:
-    """Yield how many items a table does not show, if there are any.
-
-    Args:
-        count: How many there are in all.
-    """
+    """Yield how many items a table does not show, if there are any."""
     if count > SHOWN:
         words = f"{count - SHOWN} more are in the JSON form of this statement."
         yield element("p", words, class_="soft")
 
 
 def few(texts: Sequence[str]) -> str:
-    """Return the last of some texts, as many as a cell shows.
-
-    Args:
-        texts: The texts, oldest first.
-    """
+    """Return the last of some texts, as many as a cell shows."""
     more = len(texts) - NAMED
     said = "; ".join(texts[-NAMED:])
     if not said:
@@ -55,32 +43,17 @@ def few(texts: Sequence[str]) -> str:
 
 
 def when(told: Placed) -> str:
-    """Return when something happened, and in which entry.
-
-    Args:
-        told: Where it stands.
-    """
+    """Return when something happened, and in which entry."""
     return f"{minute(told.at)} (entry {told.seq})"
 
 
 def minute(at: str) -> str:
-    """Return a time for people, to the minute, in UTC.
-
-    Args:
-        at: The time, as events write it.
-    """
+    """Return a time for people, to the minute, in UTC."""
     return f"{at[:10]} {at[11:16]} UTC"
 
 
 def part_text(part: Part) -> str:
-    """Return a part as a release file says it, such as ``where: {region: EU}``.
-
-    Args:
-        part: The part.
-
-    Returns:
-        The text, in one line; ``all of it`` for all of the data.
-    """
+    """Return a part as a release file says it, such as ``where: {region: EU}``."""
     said = (f"{key}: {_flow(value)}" for key, value in _stated(part))
     return ", ".join(said) or "all of it"
 

@@ -116,22 +116,13 @@ class Timeline:
         return self.kinds["release-denied"]
 
     def passing(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield the records unchanged, and tell each after whoever asked has it.
-
-        Args:
-            records: The records, in order.
-        """
+        """Yield the records unchanged, and tell each after whoever asked has it."""
         for record in records:
             yield record  # An audit has checked it by the time it asks for the next.
             self.tell(record.seq, event_of(record, record.seq))
 
     def tell(self, seq: int, event: Event) -> None:
-        """Add one event.
-
-        Args:
-            seq: The number of its entry.
-            event: What happened.
-        """
+        """Add one event."""
         told = Placed(seq, event.at, event.actor, event.version)
         self.last = told
         self.kinds[event_name(event.body)] += 1

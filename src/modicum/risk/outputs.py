@@ -57,9 +57,6 @@ class Measure:
 def outputs_of(select: exp.Select) -> tuple[tuple[str, bool], ...]:
     """Return the names of a query's outputs, and whether each is a key.
 
-    Args:
-        select: The query.
-
     Raises:
         InputError: If none is an aggregate.
     """
@@ -76,11 +73,7 @@ def outputs_of(select: exp.Select) -> tuple[tuple[str, bool], ...]:
 
 
 def has_aggregate(tree: exp.Expr) -> bool:
-    """Tell whether an aggregate stands in an expression.
-
-    Args:
-        tree: The expression.
-    """
+    """Tell whether an aggregate stands in an expression."""
     return tree.find(exp.AggFunc) is not None
 
 
@@ -127,11 +120,7 @@ def _selected(select: exp.Select, place: str) -> exp.Expr:
 
 
 def measures_of(select: exp.Select) -> tuple[Measure, ...]:
-    """Return the outputs of a query that are aggregates, and nothing more.
-
-    Args:
-        select: The query.
-    """
+    """Return the outputs of a query that are aggregates, and nothing more."""
     return tuple(
         measure
         for one in select.selects
@@ -140,11 +129,7 @@ def measures_of(select: exp.Select) -> tuple[Measure, ...]:
 
 
 def measure_of(output: exp.Expr) -> Measure | None:
-    """Return the aggregate that an output is; None if it is anything else.
-
-    Args:
-        output: The output, without its name.
-    """
+    """Return the aggregate that an output is; None if it is anything else."""
     called = output.sql("duckdb")
     condition = None
     if isinstance(output, exp.Filter):
@@ -172,12 +157,7 @@ def measure_of(output: exp.Expr) -> Measure | None:
 
 
 def no_number(called: str, kind: str) -> InputError:
-    """Return the error for an answer that is no number.
-
-    Args:
-        called: The text or name of the output.
-        kind: What it is instead, such as `a date or time`.
-    """
+    """Return the error for an answer that is no number."""
     return InputError(
         Problem(
             Code.DOES_NOT_FIT,
@@ -189,10 +169,5 @@ def no_number(called: str, kind: str) -> InputError:
 
 
 def unread(reason: str, remedy: str) -> InputError:
-    """Return the error for what is not read in a query.
-
-    Args:
-        reason: What it is.
-        remedy: What to write instead.
-    """
+    """Return the error for what is not read in a query."""
     return InputError(Problem(Code.NOT_IN_SUBSET, reason, help=remedy))

@@ -87,11 +87,7 @@ class Profile:
         return float(self.values[np.searchsorted(self.people.cumsum(), rank)])
 
     def above(self, distance: float) -> int:
-        """Return how many people have a greater distance.
-
-        Args:
-            distance: The distance.
-        """
+        """Return how many people have a greater distance."""
         return int(self.people[self.values > distance].sum())
 
 

@@ -53,25 +53,12 @@ class Verifier(Protocol):
     """Who looks at evidence."""
 
     def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
-        """Return what is known of the machine that shows some evidence.
-
-        Args:
-            evidence: What it shows.
-            nonce: What it was asked with; nobody was asked with it before.
-
-        Raises:
-            VerificationError: If the evidence is refused.
-        """
+        """Return what is known of the machine that shows some evidence."""
         ...
 
 
 def refused(why: str, remedy: str = "let nothing run there") -> VerificationError:
-    """Return the error that refuses evidence.
-
-    Args:
-        why: What is wrong with it; nothing secret.
-        remedy: What to do.
-    """
+    """Return the error that refuses evidence."""
     return VerificationError(
         Problem(
             Code.EVIDENCE_REFUSED,
@@ -86,12 +73,7 @@ class NoVerifier:
     """Looks at nothing, and says so. For machines that are not confidential."""
 
     def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
-        """Return that nothing is known.
-
-        Args:
-            evidence: It is not looked at.
-            nonce: It is not looked at either.
-        """
+        """Return that nothing is known."""
         del evidence, nonce
         return Claims("none", is_proof=False, warning=NOTHING_VERIFIED, measured={})
 
@@ -107,15 +89,7 @@ class SimulatedVerifier:
         self._allowed = frozenset(measurements)
 
     def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
-        """Return what simulated evidence claims.
-
-        Args:
-            evidence: What `simulated_evidence` returned.
-            nonce: What it was asked with.
-
-        Raises:
-            VerificationError: If it is of another form, measurement or nonce.
-        """
+        """Return what simulated evidence claims."""
         try:
             told = json.loads(evidence.report)
             measurement, asked = str(told["measurement"]), str(told["nonce"])
@@ -130,25 +104,13 @@ class SimulatedVerifier:
 
 
 def simulated_evidence(measurement: str, nonce: bytes) -> Evidence:
-    """Return evidence that only a simulated verifier takes.
-
-    Args:
-        measurement: What is to have been measured, in hexadecimal digits.
-        nonce: What was asked with.
-    """
+    """Return evidence that only a simulated verifier takes."""
     told = {"measurement": measurement, "nonce": nonce_digest(nonce).hex()}
     return Evidence(json.dumps(told).encode("ascii"))
 
 
 def nonce_digest(nonce: bytes) -> bytes:
-    """Return the 64 bytes that a machine puts into its evidence for a nonce.
-
-    Args:
-        nonce: What it is asked with.
-
-    Raises:
-        VerificationError: If the nonce is so short that it may come again.
-    """
+    """Return the 64 bytes that a machine puts into its evidence for a nonce."""
     if len(nonce) < NONCE_BYTES_MIN:
         raise refused(f"a nonce has {NONCE_BYTES_MIN} bytes or more")
     return hashlib.sha512(nonce).digest()

@@ -67,18 +67,7 @@ class Bubblewrap(Tier):
         end_at: float,
         uid: int | None,
     ) -> Iterator[bytes]:
-        """Run a program; yield what it recorded. It is gone after the block.
-
-        Args:
-            program: The program; the job holds its code.
-            job: A handle of what it is given.
-            limits: What it may use up.
-            end_at: The moment of the monotonic clock at which it is ended.
-            uid: The user that it runs as; None for whoever runs this.
-
-        Raises:
-            UnavailableError: If it cannot be held.
-        """
+        """Run a program; yield what it recorded. It is gone after the block."""
         with self._run(job, limits, end_at, uid) as ended:
             yield ended.record
 
@@ -125,12 +114,6 @@ def command(
     The first process of its namespace is bubblewrap's own, as the user who runs this.
     So the kernel lets it end with whoever watches it, and all others with it; a process
     that became another user would go on.
-
-    Args:
-        root: What is in it.
-        uid: The user that it runs as; None for whoever runs this.
-        limits: What it may use up.
-        handles: What it is handed.
     """
     made = [
         str(executable()),
@@ -157,25 +140,14 @@ def command(
 
 
 def inside_command(root: Root, told_inside: str) -> list[str]:
-    """Return the command that is run inside.
-
-    Args:
-        root: What is inside.
-        told_inside: What the first program is told.
-    """
+    """Return the command that is run inside."""
     first = _INSIDE.read_text("utf-8")
     flags = ["-X", "utf8", "-s", "-S", "-B", "-P"]
     return [root.python, *flags, "-c", first, told_inside]
 
 
 def settings(uid: int | None, limits: Limits, code: bytes) -> str:
-    """Return what the first program in a sandbox is told, as JSON.
-
-    Args:
-        uid: The user that it becomes; None if it stays who it is.
-        limits: What it may use up.
-        code: The filter of system calls.
-    """
+    """Return what the first program in a sandbox is told, as JSON."""
     seconds = math.ceil(limits.seconds) + 1
     most = {
         "AS": limits.memory_bytes,

@@ -66,11 +66,6 @@ def limited(groups: Groups, pid: int, limits: Limits) -> Iterator[None]:
     """Put a process into groups of its own for as long as the block takes.
 
     Where that fails it goes on without: the other limits hold.
-
-    Args:
-        groups: Where groups can be made.
-        pid: The process, which has not begun to run what is held.
-        limits: What it may use up.
     """
     name = f"modicum-{os.getpid()}-{next(_numbers)}"
     made: list[Path] = []

@@ -27,14 +27,7 @@ class Deadline:
         self._until = time.monotonic() + WAIT_SECONDS
 
     def wait(self, happens: Callable[[float], bool]) -> None:
-        """Return when something happens.
-
-        Args:
-            happens: Returns whether it did, within so many seconds.
-
-        Raises:
-            UnavailableError: If it did not for long.
-        """
+        """Return when something happens."""
         self._still()
         while not happens(max(0.0, min(self._left(), _PIECE_SECONDS))):
             self._still()

@@ -22,15 +22,6 @@ def at_fixed_time(stay: HeldSlot, limits: Limits, run: Run) -> float | None:
 
     What is left of it then goes on to end behind the caller's back, and its place stays
     taken until it has: so being hard to kill tells the caller nothing.
-
-    Args:
-        stay: Where it runs, once nothing of the last run is there any more.
-        limits: How long a run takes, and how much memory it may have to give back.
-        run: The run.
-
-    Raises:
-        InputError: If the time is too short to begin and end anything.
-        UnavailableError: If the last run did not end for long.
     """
     limits.refuse_short()
     stay.begin()

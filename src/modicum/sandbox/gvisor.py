@@ -59,18 +59,7 @@ class Gvisor(Tier):
         end_at: float,
         uid: int | None,
     ) -> Iterator[bytes]:
-        """Run a program; yield what it recorded. It is gone after the block.
-
-        Args:
-            program: The program; the job holds its code.
-            job: A handle of what it is given.
-            limits: What it may use up.
-            end_at: The moment of the monotonic clock at which it is ended.
-            uid: The user that it runs as.
-
-        Raises:
-            UnavailableError: If it cannot be held.
-        """
+        """Run a program; yield what it recorded. It is gone after the block."""
         with self._run(job, limits, end_at, uid) as ended:
             yield ended.record
 
@@ -149,13 +138,7 @@ class Gvisor(Tier):
 
 
 def bundle(root: Root, uid: int | None, limits: Limits) -> dict[str, Any]:
-    """Return what runsc is told of a sandbox, in the form of OCI's config.json.
-
-    Args:
-        root: What is in it.
-        uid: The user that it runs as; the first program becomes it.
-        limits: What it may use up.
-    """
+    """Return what runsc is told of a sandbox, in the form of OCI's config.json."""
     rights = ["CAP_SETUID", "CAP_SETGID"]
     told_inside = settings(uid, limits, filter_bytes(files=True))
     mounts = [

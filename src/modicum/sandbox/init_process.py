@@ -85,12 +85,7 @@ def _must(result: int) -> None:
 
 
 def confine(settings: dict[str, Any], code: bytes) -> None:
-    """Give up all rights for good; end the process if any of them is left.
-
-    Args:
-        settings: The user to become, and the limits.
-        code: The filter of system calls.
-    """
+    """Give up all rights for good; end the process if any of them is left."""
     libc = ctypes.CDLL(None, use_errno=True)
     _limit(settings)
     if settings["uid"] is not None:

@@ -23,11 +23,6 @@ def job_of(
     """Return all that the sandbox of a program is given; None if it is too much.
 
     It lies in memory that can be sent to another process. Who uses it closes it.
-
-    Args:
-        program: The program.
-        tables: By name, what it is given.
-        reference: By name, what it compares with; None if it does not compare.
     """
     job = job_bytes(program, tables, reference)
     if job is None:
@@ -38,12 +33,7 @@ def job_of(
 
 
 def module_job(code: bytes, job: bytes) -> bytes:
-    """Return what the sandbox of a module is given: its code, and what it is given.
-
-    Args:
-        code: The module.
-        job: What it is given.
-    """
+    """Return what the sandbox of a module is given: its code, and what it is given."""
     return len(code).to_bytes(_LENGTH_BYTES, "big") + code + job
 
 
@@ -56,11 +46,6 @@ def job_bytes(
 
     A number that is not finite is null there, as in every JSON. Keys are sorted, so
     that their order tells nothing of how the tables were made.
-
-    Args:
-        program: The program. One in Python has its text in the job.
-        tables: By name, what it is given.
-        reference: By name, what it compares with; None if it does not compare.
     """
     job: dict[str, Any] = {
         "tables": _plain(tables),
@@ -90,12 +75,7 @@ def _cell(cell: Cell) -> Cell:
 
 
 def sealed(name: str, content: bytes) -> int:
-    """Return a handle of memory with a content, to be read alone.
-
-    Args:
-        name: What it is called; nobody sees it but the operator.
-        content: What it holds.
-    """
+    """Return a handle of memory with a content, to be read alone."""
     written = os.memfd_create(name, os.MFD_CLOEXEC)
     try:
         with os.fdopen(os.dup(written), "wb") as file:

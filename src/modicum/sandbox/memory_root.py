@@ -81,15 +81,7 @@ _copied: dict[Root, Copied] = {}
 
 
 def copied(root: Root, bubblewrap: Path) -> Copied:
-    """Return a copy of a root, which is made once in each process.
-
-    Args:
-        root: What is copied.
-        bubblewrap: The path of bubblewrap, which makes the namespace.
-
-    Raises:
-        UnavailableError: If it cannot be made.
-    """
+    """Return a copy of a root, which is made once in each process."""
     with _lock:
         if root not in _copied:
             try:

@@ -8,22 +8,12 @@ NOTHING_RAN = "nothing ran: a program is held, or it does not run"
 
 
 def missing(what: str, remedy: str) -> Problem:
-    """Return that something is not there, and how to get it.
-
-    Args:
-        what: What is missing.
-        remedy: What to do.
-    """
+    """Return that something is not there, and how to get it."""
     return Problem(Code.SANDBOX_MISSING, what, notes=(NOTHING_RAN,), help=remedy)
 
 
 def leaking(tier: str, what: str) -> Problem:
-    """Return that a sandbox did not hold what was tried in it.
-
-    Args:
-        tier: What people call the sandbox.
-        what: What got out, or what failed.
-    """
+    """Return that a sandbox did not hold what was tried in it."""
     return Problem(
         Code.SANDBOX_LEAKS,
         f"the sandbox {tier} failed its own test: {what}",

@@ -80,17 +80,6 @@ def run_held(
     What it would say later is not heard. After the block the first process of its
     namespace is dead, and so is every other one there: the kernel ends them first.
     However long that takes, it is waited for.
-
-    Args:
-        command: The command that makes the sandbox, from the handles it is given.
-        given: A handle of the job.
-        limits: What it may use up.
-        groups: Where control groups can be made.
-        end_at: When it is ended, by the monotonic clock.
-        is_heard: Whether what it says is kept; only for programs of modicum.
-
-    Raises:
-        UnavailableError: If the sandbox could not be made.
     """
     with Open() as kept:
         answer = kept.answer()
@@ -197,22 +186,13 @@ def _end(process: subprocess.Popen[bytes], first: int) -> None:
 
 
 def kill(first: int) -> None:
-    """End a process, if it has not ended.
-
-    Args:
-        first: A handle of the process.
-    """
+    """End a process, if it has not ended."""
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(first, signal.SIGKILL)
 
 
 def ends(first: int, moment: float) -> bool:
-    """Return whether a process ends before a moment of the monotonic clock.
-
-    Args:
-        first: A handle of the process.
-        moment: How long to wait for it.
-    """
+    """Return whether a process ends before a moment of the monotonic clock."""
     left = max(0.0, moment - time.monotonic())
     poll = select.poll()
     poll.register(first, select.POLLIN)

@@ -46,12 +46,7 @@ _SWITCHES = (
 
 
 def needs(uid: int | None, at_a_time: int) -> list[Problem]:
-    """Return everything that is missing for bubblewrap, with one remedy each.
-
-    Args:
-        uid: As root, the first user that programs are to run as.
-        at_a_time: How many run at once.
-    """
+    """Return everything that is missing for bubblewrap, with one remedy each."""
     if other := _elsewhere():
         return other
     problems = [*_kernel(), *_bubblewrap(), *_filter()]
@@ -60,12 +55,7 @@ def needs(uid: int | None, at_a_time: int) -> list[Problem]:
 
 
 def needs_of_child(uid: int | None, at_a_time: int) -> list[Problem]:
-    """Return what is missing for a process without namespaces, with one remedy each.
-
-    Args:
-        uid: As root, the first user that programs are to run as.
-        at_a_time: How many run at once.
-    """
+    """Return what is missing for a process without namespaces, with one remedy each."""
     if other := _elsewhere():
         return other
     return [*_filter(), *_user(uid, at_a_time)]
@@ -75,13 +65,6 @@ def must_be_idle(uid: int | None, at_a_time: int) -> None:
     """Return once nothing runs as the users that programs are to run as.
 
     What another process of modicum began may still be coming to its end.
-
-    Args:
-        uid: As root, the first of them.
-        at_a_time: How many run at once.
-
-    Raises:
-        UnavailableError: If something goes on.
     """
     if uid is None:
         return

@@ -62,11 +62,7 @@ class Root:
 
 @cache
 def python_root() -> Root:
-    """Return a root with this Python, its standard library, and scikit-learn.
-
-    Raises:
-        UnavailableError: If something of it cannot be found.
-    """
+    """Return a root with this Python, its standard library, and scikit-learn."""
     executable = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     standard = Path(sysconfig.get_path("stdlib"))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -96,14 +92,7 @@ def python_root() -> Root:
 
 
 def refuse_unreadable(paths: Iterable[Path]) -> None:
-    """Refuse files of a sandbox that modicum itself cannot read.
-
-    Args:
-        paths: Files, and folders with all that is in them.
-
-    Raises:
-        UnavailableError: With the outermost one that cannot be read or entered.
-    """
+    """Refuse files of a sandbox that modicum itself cannot read."""
     for path in paths:
         for above in reversed(path.parents):
             _must_be_open(above, os.X_OK)

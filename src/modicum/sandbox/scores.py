@@ -16,15 +16,7 @@ BITS_MAX: Final = math.log2(STEPS + 2)
 
 
 def score_of(record: bytes, span: Range) -> float | None:
-    """Return the score that a record tells, in the range and on its grid.
-
-    Args:
-        record: All that came out of the sandbox.
-        span: Where the scores of the program lie.
-
-    Returns:
-        The score; None if it is anything but one record with a finite number.
-    """
+    """Return the score that a record tells, in the range and on its grid."""
     score = number_of(record)
     if score is None:
         return None
@@ -35,11 +27,7 @@ def score_of(record: bytes, span: Range) -> float | None:
 
 
 def number_of(record: bytes) -> float | None:
-    """Return the number that a record holds; None if it holds no finite one.
-
-    Args:
-        record: All that came out of the sandbox.
-    """
+    """Return the number that a record holds; None if it holds no finite one."""
     if len(record) != RECORD_BYTES:
         return None
     (count,) = struct.unpack("=Q", record)
@@ -52,13 +40,6 @@ def on_grid(score: float, span: Range) -> float:
 
     The last bits of a score are none, and neither is its exponent: a range is cut
     into 10**9 steps, and a score is one of their ends.
-
-    Args:
-        score: A finite number.
-        span: The range.
-
-    Raises:
-        OverflowError: If that is no float; in no range that can be made.
 
     Examples:
         >>> half = Range(Fraction(0), Fraction(1))

@@ -79,16 +79,7 @@ _ALL: Final = 2**64 - 1
 
 @cache
 def filter_bytes(*, files: bool) -> bytes:
-    """Return the filter, as the kernel takes it.
-
-    Args:
-        files: Whether files can be opened; what is open can be read in any case.
-
-    Raises:
-        ImportError: If pyseccomp is not installed.
-        RuntimeError: If libseccomp is not there.
-        OSError: If libseccomp cannot make it.
-    """
+    """Return the filter, as the kernel takes it."""
     import pyseccomp as lib
 
     def arg(at: int, how: int, first: int, second: int = 0) -> lib.Arg:

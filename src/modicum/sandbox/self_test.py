@@ -149,11 +149,7 @@ class SelfTest:
         self._known = known
 
     def pass_it(self) -> None:
-        """Return if the sandbox runs what it should, and holds what it should.
-
-        Raises:
-            UnavailableError: If it does not.
-        """
+        """Return if the sandbox runs what it should, and holds what it should."""
         ended = self._run(self._job(_HONEST), LIMITS)
         score = number_of(ended.record)
         if score is None or not math.isclose(score, _HONEST_SCORE):

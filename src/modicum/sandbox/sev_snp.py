@@ -116,14 +116,7 @@ class Report:
 
 
 def parse(content: bytes) -> Report:
-    """Return a report, read from its bytes.
-
-    Args:
-        content: The bytes.
-
-    Raises:
-        VerificationError: If they are no report of a known version and signature.
-    """
+    """Return a report, read from its bytes."""
     if len(content) != REPORT_BYTES:
         raise refused(f"a report has {REPORT_BYTES} bytes")
     (version,) = struct.unpack_from("<I", content, 0)
@@ -198,16 +191,7 @@ class SevSnp:
     now: Callable[[], str] = SystemClock().now
 
     def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
-        """Return what a processor vouches for.
-
-        Args:
-            evidence: Its report; the certificates of its key (VCEK) and of the key
-                that signed that (ASK).
-            nonce: What it was asked with.
-
-        Raises:
-            VerificationError: If anything of it does not hold.
-        """
+        """Return what a processor vouches for."""
         report = parse(evidence.report)
         if len(evidence.certificates) != _CHAIN:
             raise refused("it takes the certificates of the VCEK and of the ASK")

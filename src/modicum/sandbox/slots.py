@@ -37,15 +37,6 @@ class SlotQueue:
 
         Who waits for the turn holds a queue, in which all others wait: so whoever ends
         a turn and wants another overtakes nobody.
-
-        Args:
-            name: Whose turn it is.
-            patience: How long to wait for it.
-            is_shared: Whether others that share it may have it meanwhile.
-
-        Raises:
-            UnavailableError: If it was not free for long, or there is no place for
-                locks that is safe.
         """
         queue = _locked(f"{name}.queue", fcntl.LOCK_EX, patience)
         try:
@@ -159,14 +150,7 @@ class Slots:
             self._free.put(number)
 
     def take(self, patience: Deadline | None = None) -> Slot:
-        """Return a place that nothing else has, once there is one.
-
-        Args:
-            patience: How long to wait for it; None for as long as is usual.
-
-        Raises:
-            UnavailableError: If none was free for long, or this cannot be known.
-        """
+        """Return a place that nothing else has, once there is one."""
         patience = patience or Deadline()
         number = self._number(patience)
         turns = SlotQueue()
@@ -192,24 +176,13 @@ class Slots:
         return found[0]
 
     def free(self, place: Slot) -> None:
-        """Give a place back: nothing of its run is there any more.
-
-        Args:
-            place: What `take` returned.
-        """
+        """Give a place back: nothing of its run is there any more."""
         place.turns.give_back()
         self._free.put(place.number)
 
     @contextmanager
     def alone(self, patience: Deadline | None = None) -> Iterator[None]:
-        """Hold all runs of this machine back for as long as the block takes.
-
-        Args:
-            patience: How long to wait for that; None for as long as is usual.
-
-        Raises:
-            UnavailableError: If others went on for long, or this cannot be known.
-        """
+        """Hold all runs of this machine back for as long as the block takes."""
         turns = SlotQueue()
         try:
             turns.take("all", patience or Deadline())
@@ -238,11 +211,7 @@ class HeldSlot:
         self.place: Slot = taken_from.take(patience)
 
     def begin(self) -> None:
-        """Say that a run begins, once nothing of the last one is there any more.
-
-        Raises:
-            UnavailableError: If the last one did not end for long.
-        """
+        """Say that a run begins, once nothing of the last one is there any more."""
         with self._changed:
             Deadline().wait(
                 lambda seconds: self._changed.wait_for(self._is_idle, seconds)
@@ -275,15 +244,7 @@ class HeldSlot:
 def held_slot(
     taken_from: Slots, patience: Deadline | None = None
 ) -> Iterator[HeldSlot]:
-    """Have a place for as long as the block takes, and what was begun in it.
-
-    Args:
-        taken_from: Where the place is from; one is waited for.
-        patience: How long; None for as long as is usual.
-
-    Raises:
-        UnavailableError: If none was free for long, or this cannot be known.
-    """
+    """Have a place for as long as the block takes, and what was begun in it."""
     stay = HeldSlot(taken_from, patience)
     try:
         yield stay

@@ -53,24 +53,12 @@ class Tier(ABC):
         return self._places.uid
 
     def check(self) -> None:
-        """Return if it is there, and held all that its own test tried in it.
-
-        Raises:
-            UnavailableError: If anything is missing, with one remedy each; if the test
-                got out; or if it was kept from its test for long.
-        """
+        """Return if it is there, and held all that its own test tried in it."""
         self._must_hold(Deadline())
 
     @contextmanager
     def turn(self, still: Still = go_on) -> Iterator[Turn]:
-        """Have it for as long as the block takes: others wait.
-
-        Args:
-            still: Raises if who waits for it does so no longer.
-
-        Raises:
-            UnavailableError: As for `check`, or if others had it for long; nothing ran.
-        """
+        """Have it for as long as the block takes: others wait."""
         patience = Deadline(still)
         self._must_hold(patience)
         with held_slot(self._places, patience) as stay:
@@ -83,32 +71,13 @@ class Tier(ABC):
         reference: Mapping[str, Table] | None,
         limits: Limits,
     ) -> float | None:
-        """Return the score of one program in a turn of its own.
-
-        Args:
-            program: The program.
-            tables: By name, what it is given.
-            reference: By name, what it compares with; None if it does not compare.
-            limits: What it may use up.
-
-        Raises:
-            InputError: If it is in another language, or its time is too short for
-                anything.
-            UnavailableError: If it cannot be held; nothing ran then.
-        """
+        """Return the score of one program in a turn of its own."""
         self.refuse_foreign(program)
         with self.turn() as turn:
             return turn.score(program, tables, reference, limits)
 
     def refuse_foreign(self, program: Program) -> None:
-        """Refuse a program that it does not hold.
-
-        Args:
-            program: The program.
-
-        Raises:
-            InputError: If it is in another language.
-        """
+        """Refuse a program that it does not hold."""
         if program.language != self.language:
             raise InputError(
                 Problem(
@@ -128,18 +97,7 @@ class Tier(ABC):
         end_at: float,
         uid: int | None,
     ) -> AbstractContextManager[bytes]:
-        """Run a program; return what it recorded. It is gone after the block.
-
-        Args:
-            program: The program.
-            job: A handle of what it is given.
-            limits: What it may use up.
-            end_at: The moment of the monotonic clock at which it is ended.
-            uid: The user that it runs as; None for whoever runs this.
-
-        Raises:
-            UnavailableError: If it cannot be held.
-        """
+        """Run a program; return what it recorded. It is gone after the block."""
 
     @abstractmethod
     def _needs(self) -> list[Problem]:
@@ -147,11 +105,7 @@ class Tier(ABC):
 
     @abstractmethod
     def _test(self) -> None:
-        """Try in it what it must hold, while nothing else runs.
-
-        Raises:
-            UnavailableError: If anything got out.
-        """
+        """Try in it what it must hold, while nothing else runs."""
 
     def _must_hold(self, patience: Deadline) -> None:
         """Return if it passed its own test in this process, now or before."""
@@ -188,37 +142,13 @@ class Turn:
         reference: Mapping[str, Table] | None,
         limits: Limits,
     ) -> float | None:
-        """Return the score of one program, in its range; None if it has none.
-
-        Args:
-            program: The program.
-            tables: By name, what it is given.
-            reference: By name, what it compares with; None if it does not compare.
-            limits: What it may use up.
-
-        Raises:
-            InputError: If it is in another language, or its time is too short for
-                anything.
-            UnavailableError: If it cannot be held, or the last one did not end for
-                long; nothing ran then.
-        """
+        """Return the score of one program, in its range; None if it has none."""
         return self.score_job(program, job_of(program, tables, reference), limits)
 
     def score_job(
         self, program: Program, job: BinaryIO | None, limits: Limits
     ) -> float | None:
-        """Return the score of one program, as `score` does.
-
-        Args:
-            program: The program.
-            job: All that it is given, as `job_of` made it, here or in another process;
-                it is closed. None if that is too much.
-            limits: What it may use up.
-
-        Raises:
-            InputError: As for `score`.
-            UnavailableError: As for `score`.
-        """
+        """Return the score of one program, as `score` does."""
         self.tier.refuse_foreign(program)
 
         @contextmanager

@@ -87,18 +87,7 @@ class WebAssembly(Tier):
         end_at: float,
         uid: int | None,
     ) -> AbstractContextManager[bytes]:
-        """Run a module; return what it recorded. It is gone after the block.
-
-        Args:
-            program: The module; the job holds its code.
-            job: A handle of what it is given.
-            limits: What it may use up.
-            end_at: The moment of the monotonic clock at which it is ended.
-            uid: The user that it runs as; None for whoever runs this.
-
-        Raises:
-            UnavailableError: If it cannot be held.
-        """
+        """Run a module; return what it recorded. It is gone after the block."""
         return self._run(job, limits, end_at, uid)
 
     def _needs(self) -> list[Problem]:

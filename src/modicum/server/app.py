@@ -91,14 +91,7 @@ def build(
     body_bytes: int = BODY_BYTES,
     data_bytes: int = 0,
 ) -> FastAPI:
-    """Return the application.
-
-    Args:
-        parts: What the server is made of.
-        living: What begins and ends with it.
-        body_bytes: The largest body of a request.
-        data_bytes: The largest body that brings data or a program, if that is more.
-    """
+    """Return the application."""
     app = FastAPI(
         title="modicum",
         openapi_url=None,

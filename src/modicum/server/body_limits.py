@@ -49,15 +49,7 @@ class Held:
         self._by_name: Counter[str] = Counter()
 
     def take(self, name: str, size: int) -> None:
-        """Count bytes of a body.
-
-        Args:
-            name: Whose they are; empty for whoever was not recognized.
-            size: How many.
-
-        Raises:
-            UnavailableError: If too many are held.
-        """
+        """Count bytes of a body."""
         own, every = self._by_name[name], self._by_name.total()
         if own + size > self._each or every + size > self._most:
             raise UnavailableError(
@@ -71,12 +63,7 @@ class Held:
         self._by_name[name] += size
 
     def give_back(self, name: str, size: int) -> None:
-        """Count bytes as held no more.
-
-        Args:
-            name: Whose they were.
-            size: How many.
-        """
+        """Count bytes as held no more."""
         self._by_name[name] -= size
         if self._by_name[name] <= 0:
             del self._by_name[name]
@@ -115,13 +102,7 @@ class LimitedBodies:
         self._held = held or Held(max(HELD_BYTES, _SHARES * largest))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request.
-
-        Args:
-            scope: What it is.
-            receive: Receives its body.
-            send: Sends the answer.
-        """
+        """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -178,13 +159,7 @@ class _Body:
         self._is_answered = False
 
     async def receive(self) -> Message:
-        """Receive some of it.
-
-        Raises:
-            HTTPException: If it takes too long.
-            InputError: If it is too large.
-            UnavailableError: If too much is held with it.
-        """
+        """Receive some of it."""
         if self._is_whole:
             return await self._receive()
         try:

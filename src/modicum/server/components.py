@@ -153,21 +153,13 @@ class Parts:
 
 
 def parts_of(request: Request) -> Parts:
-    """Return the parts of the server that a request came to.
-
-    Args:
-        request: The request.
-    """
+    """Return the parts of the server that a request came to."""
     parts: Parts = request.app.state.parts
     return parts
 
 
 def verbs_of(request: Request) -> Service:
-    """Return what can be asked of the server that a request came to.
-
-    Args:
-        request: The request.
-    """
+    """Return what can be asked of the server that a request came to."""
     return parts_of(request).service
 
 

@@ -79,36 +79,20 @@ class Connections:
         self.buffer = bytearray(READ_BYTES)
 
     def seconds(self, phase: Phase) -> float:
-        """Return how long a connection may be in a phase.
-
-        Args:
-            phase: The phase.
-        """
+        """Return how long a connection may be in a phase."""
         return float(getattr(self._waits, phase.value))
 
     def waits(self, one: PatientProtocol) -> None:
-        """Note that a connection keeps the server waiting from now on.
-
-        Args:
-            one: The connection.
-        """
+        """Note that a connection keeps the server waiting from now on."""
         self._waiting.pop(one, None)
         self._waiting[one] = None
 
     def clear_wait(self, one: PatientProtocol) -> None:
-        """Note that a connection does not keep the server waiting.
-
-        Args:
-            one: The connection.
-        """
+        """Note that a connection does not keep the server waiting."""
         self._waiting.pop(one, None)
 
     def make_room(self, count: int) -> None:
-        """Close the connection that waits longest, if there are too many.
-
-        Args:
-            count: How many there are.
-        """
+        """Close the connection that waits longest, if there are too many."""
         if count > self._most and self._waiting:
             oldest = next(iter(self._waiting))
             self.clear_wait(oldest)
@@ -222,20 +206,12 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
 
 
 def patient(own: Connections) -> Any:
-    """Return what makes the protocol of each connection, as uvicorn's `http`.
-
-    Args:
-        own: All connections of the process.
-    """
+    """Return what makes the protocol of each connection, as uvicorn's `http`."""
     return cast("Any", partial(PatientProtocol, own))
 
 
 def connections_max(most: int = CONNECTIONS) -> int:
-    """Return how many connections a process can have with the files it may open.
-
-    Args:
-        most: How many it should have.
-    """
+    """Return how many connections a process can have with the files it may open."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return most

@@ -30,13 +30,7 @@ HEARTBEAT: Final = b": still here\n\n"
 
 
 def event_text(kind: str, data: object, identifier: int | None = None) -> bytes:
-    """Return an event as it is sent.
-
-    Args:
-        kind: Its kind.
-        data: Plain data; it is written in one line.
-        identifier: What a client that comes back says it has seen; None for nothing.
-    """
+    """Return an event as it is sent."""
     head = "" if identifier is None else f"id: {identifier}\n"
     return f"{head}event: {kind}\ndata: ".encode() + _encoder.encode(data) + b"\n\n"
 
@@ -50,17 +44,7 @@ class Streams:
     def response(
         self, name: str, events: AsyncIterator[bytes], kind: str = MEDIA_TYPE
     ) -> Response:
-        """Return the answer that streams events; it counts until it is sent.
-
-        Args:
-            name: Whose stream it is.
-            events: The events, as they are sent. If an `AccessError` ends them, the
-                connection breaks: nobody takes the answer to be whole.
-            kind: Their media type.
-
-        Raises:
-            UnavailableError: If too many streams are open.
-        """
+        """Return the answer that streams events; it counts until it is sent."""
         if self._open[name] >= STREAMS_EACH or self._open.total() >= STREAMS_MAX:
             raise UnavailableError(
                 Problem(

@@ -42,20 +42,7 @@ class Opened:
 def open_server(
     settings: Settings, user: str, told: Callable[[Opened], None] | None = None
 ) -> None:
-    """Serve a ledger until told to end.
-
-    Args:
-        settings: What the server is told.
-        user: What the only user of a server without sign-in is called.
-        told: Hears where it listens, once it does, and its settings hold.
-
-    Raises:
-        InputError: If a secret cannot be read.
-        UsageError: If the address cannot be had, or nobody could be told from others
-            there; if others may read a secret; or there is no ledger with a policy.
-        UnavailableError: If the ledger cannot be read now.
-        VerificationError: If its log contradicts itself, or has not a known head.
-    """
+    """Serve a ledger until told to end."""
     address = bound_address(settings)
     listening = Listening(
         address,
@@ -93,13 +80,7 @@ def make_parts(
     door: PublicAddress,
     told: Callable[[Opened], None] | None = None,
 ) -> Parts:
-    """Return the parts of a server.
-
-    Args:
-        settings: What the server is told.
-        door: Where it answers.
-        told: Hears the one-time link, if there is one.
-    """
+    """Return the parts of a server."""
     own = equipment(settings)
     # A snapshot is signed by nobody, and what it says would let data go.
     decider = open_decider(

@@ -54,16 +54,7 @@ class Keyed:
     async def once(
         self, told: Callable[[Any], Answer], secret: bytes = b""
     ) -> IdempotencyKey:
-        """Return what makes the request one that is done once.
-
-        Args:
-            told: Makes the answer of what the decider returns.
-            secret: Where the body holds rows, what the digest of it is keyed with: who
-                has that digest and all rows but one could find the last one.
-
-        Raises:
-            InputError: If the key is malformed.
-        """
+        """Return what makes the request one that is done once."""
         digest: Any = hashlib.sha256()
         if secret:
             digest = hmac.new(secret, digestmod=hashlib.sha256)
@@ -84,11 +75,7 @@ class Keyed:
 
 
 def replayed_response(replayed: Replayed) -> Response:
-    """Return the answer that was given before.
-
-    Args:
-        replayed: What was kept.
-    """
+    """Return the answer that was given before."""
     kept = msgspec.json.decode(replayed.answer, type=StoredResponse)
     answer = Answer(bytes(kept.body), kept.status, kept.etag)
     return answer.response({REPLAYED: "true"})
@@ -105,15 +92,7 @@ def keyed(
         ),
     ] = None,
 ) -> Keyed:
-    """Return a request with its key.
-
-    Args:
-        request: The request.
-        key: The header `Idempotency-Key`.
-
-    Raises:
-        ModicumError: If there is none.
-    """
+    """Return a request with its key."""
     if key is None:
         raise _missing()
     return Keyed(request, key)

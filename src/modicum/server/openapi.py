@@ -47,11 +47,7 @@ _HEADERS: Final[dict[str, dict[str, Json]]] = {
 
 
 def description_of(app: FastAPI) -> Json:
-    """Return the OpenAPI 3.1 description of an application.
-
-    Args:
-        app: The application.
-    """
+    """Return the OpenAPI 3.1 description of an application."""
     known: Json | None = getattr(app.state, "description", None)
     if known is None:
         known = app.state.description = _described(app)
@@ -59,11 +55,7 @@ def description_of(app: FastAPI) -> Json:
 
 
 def operations(description: Json) -> Iterator[tuple[str, str, Json]]:
-    """Yield the method, the address, and the description of every operation.
-
-    Args:
-        description: The description of an application.
-    """
+    """Yield the method, the address, and the description of every operation."""
     for path, item in description["paths"].items():
         for method, operation in item.items():
             if method in _METHODS:

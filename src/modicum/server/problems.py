@@ -91,11 +91,7 @@ TITLES: Final[Mapping[int, str]] = {
 
 
 def status_of(error: ModicumError) -> int:
-    """Return the HTTP status of a mistake.
-
-    Args:
-        error: The mistake.
-    """
+    """Return the HTTP status of a mistake."""
     known = _BY_CODE.get(error.code)
     if known is not None:
         return known
@@ -103,24 +99,14 @@ def status_of(error: ModicumError) -> int:
 
 
 def kind_of(error: ModicumError) -> Kind:
-    """Return what kind of mistake it is, in a word.
-
-    Args:
-        error: The mistake.
-    """
+    """Return what kind of mistake it is, in a word."""
     return next((word for kind, word in _KINDS if isinstance(error, kind)), "internal")
 
 
 def problem_response(
     error: ModicumError, *, trace: str = "", headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return the answer to a request that was a mistake.
-
-    Args:
-        error: The mistake.
-        trace: The id of the request, to be found in logs.
-        headers: More headers.
-    """
+    """Return the answer to a request that was a mistake."""
     status = status_of(error)
     return problems_response(
         status, error.problems, kind=kind_of(error), trace=trace, headers=headers
@@ -135,15 +121,7 @@ def problems_response(
     trace: str = "",
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return an answer that tells of problems.
-
-    Args:
-        status: The HTTP status.
-        problems: The problems; the first one names the answer.
-        kind: What kind of mistake it is; by default what the status tells.
-        trace: The id of the request, to be found in logs.
-        headers: More headers.
-    """
+    """Return an answer that tells of problems."""
     own = dict(headers or {})
     if status in (429, 503):
         own.setdefault("Retry-After", str(RETRY_SECONDS))
@@ -157,14 +135,7 @@ def problems_response(
 def problem_view(
     status: int, problems: tuple[Problem, ...], *, kind: Kind, trace: str = ""
 ) -> ProblemDetails:
-    """Return problems in the form of RFC 9457, with what modicum adds to it.
-
-    Args:
-        status: The HTTP status.
-        problems: The problems.
-        kind: What kind of mistake it is, as `kind_of` returns it.
-        trace: The id of the request.
-    """
+    """Return problems in the form of RFC 9457, with what modicum adds to it."""
     first = problems[0]
     return ProblemDetails(
         type=TYPE.format(code=first.code.value),

@@ -78,16 +78,7 @@ def serve(
     own: socket.socket,
     log: Log | None = None,
 ) -> None:
-    """Serve until told to end; what was begun is finished.
-
-    Args:
-        make: Makes the parts of the server, once in each process; with several, it is
-            sent to them, and holds no secret but paths.
-        listening: Where and how.
-        own: A socket that is bound there.
-        log: Where the process writes that looks after several others; None for
-            nowhere.
-    """
+    """Serve until told to end; what was begun is finished."""
     config = config_of(
         partial(
             application,
@@ -120,12 +111,7 @@ class Workers(Multiprocess):
 
 
 def config_of(app: Callable[[], ASGIApp], listening: Listening) -> Config:
-    """Return how uvicorn serves an application.
-
-    Args:
-        app: Makes it, once in each process.
-        listening: Where and how.
-    """
+    """Return how uvicorn serves an application."""
     connections = Connections(connections_max(), listening.waits)
     return Config(
         app,
@@ -147,14 +133,7 @@ def config_of(app: Callable[[], ASGIApp], listening: Listening) -> Config:
 
 
 def bound(listening: Listening) -> socket.socket:
-    """Return a socket at the address; who finds it taken says so.
-
-    Args:
-        listening: The address.
-
-    Raises:
-        OSError: If it cannot be had.
-    """
+    """Return a socket at the address; who finds it taken says so."""
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     # Named, or asyncio leaves Nagle's algorithm on: 40 ms for each answer.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -176,14 +155,7 @@ def application(
     data_bytes: int = 0,
     leave_seconds: float = 0.0,
 ) -> FastAPI:
-    """Return the application of a process; its parts end with it.
-
-    Args:
-        make: Makes the parts.
-        body_bytes: The largest body of a request.
-        data_bytes: The largest body of a request to the escrow.
-        leave_seconds: How long it goes on serving after it was told to end.
-    """
+    """Return the application of a process; its parts end with it."""
     forbid_core_dumps()
     parts = make()
     watch = parts.watch
@@ -210,10 +182,6 @@ async def keep_looking(threads: Threads, seconds: float = LOOK_SECONDS) -> None:
     """Look at the ledger and the clock now and then, also while nobody asks.
 
     An entry is believed to be of its time only if it is known within an hour.
-
-    Args:
-        threads: Where the ledger is asked.
-        seconds: How long to wait between two looks.
     """
     while True:
         await asyncio.sleep(seconds)

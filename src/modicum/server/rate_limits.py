@@ -43,14 +43,7 @@ class Rates:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def note(self, name: str) -> None:
-        """Count a request.
-
-        Args:
-            name: Who asks.
-
-        Raises:
-            UnavailableError: If they ask too often.
-        """
+        """Count a request."""
         with self._guard:
             now = self._clock()
             left, at = self._left.pop(name, (self._most, now))
@@ -84,13 +77,7 @@ class LimitedCrowd:
         self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request.
-
-        Args:
-            scope: What it is.
-            receive: Receives its body.
-            send: Sends the answer.
-        """
+        """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

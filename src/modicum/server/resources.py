@@ -37,17 +37,7 @@ class Equipment:
 
 
 def equipment(settings: Settings) -> Equipment:
-    """Return what settings give a server; its key is read, now and never again.
-
-    Args:
-        settings: The settings.
-
-    Raises:
-        InputError: If the key cannot be read, or needs a passphrase.
-        UnavailableError: If the vault of its escrow cannot be read; or the keys of
-            that, which others than their owner may not read either.
-        UsageError: If others than its owner may read the key, or there is no vault.
-    """
+    """Return what settings give a server; its key is read, now and never again."""
     limits = settings.limits
     return Equipment(
         settings.tables,
@@ -59,12 +49,7 @@ def equipment(settings: Settings) -> Equipment:
 
 
 def not_set_up(what: str, key: str) -> UsageError:
-    """Return the refusal of what the settings do not offer.
-
-    Args:
-        what: What there is none of, in words.
-        key: The key of the settings that would offer it.
-    """
+    """Return the refusal of what the settings do not offer."""
     return UsageError(
         Problem(
             Code.NOT_SET_UP,

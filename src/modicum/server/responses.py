@@ -25,11 +25,7 @@ class Answer:
     etag: str = ""
 
     def response(self, headers: Mapping[str, str] | None = None) -> Response:
-        """Return it as it is sent.
-
-        Args:
-            headers: More headers.
-        """
+        """Return it as it is sent."""
         own = dict(headers or {})
         if self.etag:
             own["ETag"] = f'"{self.etag}"'
@@ -37,23 +33,10 @@ class Answer:
 
 
 def answer_of(document: object, status: int = 200, *, etag: str = "") -> Answer:
-    """Return a document as an answer.
-
-    Args:
-        document: A shape, or plain data; a number that may be infinite is an
-            `Amount`.
-        status: The HTTP status.
-        etag: As for `Answer`.
-    """
+    """Return a document as an answer."""
     return Answer(encode(document), status, etag)
 
 
 def json_response(document: object, status: int = 200, *, etag: str = "") -> Response:
-    """Return a document as it is sent.
-
-    Args:
-        document: As for `answer_of`.
-        status: As for `answer_of`.
-        etag: As for `answer_of`.
-    """
+    """Return a document as it is sent."""
     return answer_of(document, status, etag=etag).response()

@@ -44,17 +44,6 @@ def checked(settings: Settings, user: str) -> Checked:
 
     Whether the port is free is not looked at: a server may run there that is to begin
     anew with these settings.
-
-    Args:
-        settings: What the server is told.
-        user: What the only user of a server without sign-in is called.
-
-    Raises:
-        InputError: If a secret cannot be read.
-        UsageError: If nobody could be told from others at the address; if others may
-            read a secret; or there is no ledger with a policy.
-        UnavailableError: If the ledger, or the vault of the escrow, cannot be read now.
-        VerificationError: If its log contradicts itself, or has not a known head.
     """
     door = PublicAddress(bound_address(settings), settings.listen.port, user)
     own = equipment(settings)

@@ -58,12 +58,7 @@ class Shutdown:
 
 @contextmanager
 def leaving(parts: Parts, seconds: float) -> Iterator[None]:
-    """Have a process say that it leaves, if it can hear that it is to end.
-
-    Args:
-        parts: What tells those who ask.
-        seconds: How long it goes on serving then.
-    """
+    """Have a process say that it leaves, if it can hear that it is to end."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

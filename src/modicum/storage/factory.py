@@ -22,18 +22,7 @@ _NO_PATH = re.compile(
 def open_store(
     ledger: str | Path, *, wait_seconds: float = WAIT_SECONDS, keep_open: bool = False
 ) -> MaintainedStore:
-    """Return the store of a ledger; nothing is read or made yet.
-
-    Args:
-        ledger: A URL of PostgreSQL, `postgresql://…`, or the path of a SQLite file.
-        wait_seconds: How long to wait for other writers.
-        keep_open: Whether to keep a SQLite file open between turns, as a server
-            does. A connection to PostgreSQL is kept in any case.
-
-    Raises:
-        UsageError: If the URL is malformed or of something else, or the driver is not
-            installed; the message does not repeat it.
-    """
+    """Return the store of a ledger; nothing is read or made yet."""
     if not _POSTGRES.match(str(ledger)):
         if _NO_PATH.search(str(ledger)):
             raise _no_ledger()
@@ -66,12 +55,5 @@ def _no_ledger() -> UsageError:
 
 
 def name_of(ledger: str | Path) -> str:
-    """Return what a ledger may be called in front of people: no password is in it.
-
-    Args:
-        ledger: A URL of PostgreSQL, or the path of a SQLite file.
-
-    Raises:
-        UsageError: If the URL is malformed, or the driver is not installed.
-    """
+    """Return what a ledger may be called in front of people: no password is in it."""
     return open_store(ledger).name

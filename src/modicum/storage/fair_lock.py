@@ -15,11 +15,7 @@ class FairLock:
         self._waiting: deque[threading.Event] = deque()
 
     def acquire(self, timeout: float) -> bool:
-        """Return whether the lock was had within so many seconds.
-
-        Args:
-            timeout: How long to wait, in seconds.
-        """
+        """Return whether the lock was had within so many seconds."""
         with self._guard:
             if not self._is_held:
                 self._is_held = True

@@ -32,12 +32,7 @@ class IdleWork:
         self._of.chore = chore
 
     def wait(self, done: threading.Event, seconds: float) -> bool:
-        """Return whether something was done within so many seconds.
-
-        Args:
-            done: Is set when it is.
-            seconds: How long to wait; a chore that is begun is finished.
-        """
+        """Return whether something was done within so many seconds."""
         if self.chore is None:
             return done.wait(seconds)
         deadline = time.monotonic() + seconds
@@ -49,11 +44,7 @@ class IdleWork:
         return done.is_set()
 
     def during(self, call: Callable[[], T]) -> T:
-        """Return what a call returns that waits in a thread of its own.
-
-        Args:
-            call: What is called; it ends before this does, whatever happens.
-        """
+        """Return what a call returns that waits in a thread of its own."""
         from concurrent.futures import Future
 
         answer: Future[T] = Future()

@@ -31,13 +31,7 @@ class Page:
 def paged(
     fetch: Callable[[int, int], Page], after: int, limit: int | None = None
 ) -> Iterator[Record]:
-    """Return the records after a number, up to the end of the log as it is now.
-
-    Args:
-        fetch: Returns the page after a number, of at most so many records.
-        after: A number; 0 for all records.
-        limit: How many records at most; None for all.
-    """
+    """Return the records after a number, up to the end of the log as it is now."""
     left = limit
     until: int | None = None
     while left is None or left > 0:
@@ -60,22 +54,14 @@ def prefetched(records: Iterator[Record]) -> Iterator[Record]:
 
 
 def refuse_gap(last: int, records: Sequence[Record]) -> None:
-    """Raise unless the records are numbered on from the last one that is stored.
-
-    Raises:
-        VerificationError: If they are not.
-    """
+    """Raise unless the records are numbered on from the last one that is stored."""
     for expected, record in enumerate(records, start=last + 1):
         if record.seq != expected:
             _refuse_number(record.seq, expected)
 
 
 def refuse_ended(*, ended: bool) -> None:
-    """Raise if a turn is over: its connection may be in another one by now.
-
-    Raises:
-        InvariantError: If it is.
-    """
+    """Raise if a turn is over: its connection may be in another one by now."""
     if ended:
         raise InvariantError(
             Problem(Code.INTERNAL, "a turn of the ledger was used after its end")

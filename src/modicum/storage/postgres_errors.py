@@ -62,12 +62,7 @@ _BY_STATE = (("28", _NO_ROLE), ("3D000", _NO_DATABASE), ("42501", _NO_RIGHT))
 
 @contextmanager
 def translated(address: Address, *, committing: bool = False) -> Iterator[None]:
-    """Turn what the driver raises within the block into our errors.
-
-    Args:
-        address: Where the ledger is.
-        committing: Whether a failure leaves open what was stored.
-    """
+    """Turn what the driver raises within the block into our errors."""
     try:
         yield
     except psycopg.Error as error:
@@ -112,12 +107,7 @@ def meant(
 
 
 def _remedy(state: str, reason: str) -> str:
-    """Return what helps where the server refuses a name or a right.
-
-    Args:
-        state: The SQLSTATE; empty if the server gave none.
-        reason: What the server says.
-    """
+    """Return what helps where the server refuses a name or a right."""
     by_words = (remedy for words, remedy in _BY_WORDS if words in reason)
     by_state = (remedy for begin, remedy in _BY_STATE if state.startswith(begin))
     return next(chain(by_words, by_state), "")
@@ -154,13 +144,7 @@ def forgetful(address: Address) -> UnavailableError:
 
 
 def skewed(address: Address, own: datetime, server: datetime) -> UnavailableError:
-    """Return the mistake of two clocks that are over an hour apart.
-
-    Args:
-        address: Where the ledger is.
-        own: The time of this machine.
-        server: That of the database.
-    """
+    """Return the mistake of two clocks that are over an hour apart."""
     here, there = (f"{one:%Y-%m-%dT%H:%M:%SZ}" for one in (own, server))
     return UnavailableError(
         Problem(

@@ -104,16 +104,7 @@ class PostgresStore:
     # --- reading ---
 
     def read(self, after: int, limit: int | None = None) -> Iterator[Record]:
-        """Return the records after a number, page by page.
-
-        Args:
-            after: A number; 0 for all records.
-            limit: How many records at most; None for all.
-
-        Raises:
-            VerificationError: If the tables are damaged or not a ledger's.
-            UnavailableError: If the server cannot be reached.
-        """
+        """Return the records after a number, page by page."""
 
         def fetch(after: int, count: int) -> Page:
             def query(connection: Connection[Any]) -> Page:
@@ -124,12 +115,7 @@ class PostgresStore:
         return prefetched(paged(fetch, after, limit))
 
     def record(self, seq: int) -> Record | None:
-        """Return the record with a number, or None if there is none.
-
-        Raises:
-            VerificationError: If the tables are damaged or not a ledger's.
-            UnavailableError: If the server cannot be reached.
-        """
+        """Return the record with a number, or None if there is none."""
         found = next(self.read(seq - 1, 1), None)
         return found if found is not None and found.seq == seq else None
 
@@ -138,12 +124,7 @@ class PostgresStore:
         return self._ask(self._statements.checkpoints, missing=[])
 
     def table_versions(self) -> TableVersions:
-        """Return the version of the tables, and that which a turn makes them.
-
-        Raises:
-            VerificationError: If the tables are of a later version, or not a ledger's.
-            UnavailableError: If the server cannot be reached.
-        """
+        """Return the version of the tables, and that which a turn makes them."""
         stored = self._ask(self._statements.version, missing=0)
         return TableVersions(stored, SCHEMA_VERSION)
 
@@ -163,13 +144,7 @@ class PostgresStore:
 
     @contextmanager
     def turn(self) -> Iterator[PostgresTurn]:
-        """Hold the exclusive turn; what was appended is durable on exit.
-
-        Raises:
-            UnavailableError: If the turn cannot be had, or the server went away; then
-                the outcome is unknown if it happened at the end of the turn.
-            VerificationError: If the tables are damaged or not a ledger's.
-        """
+        """Hold the exclusive turn; what was appended is durable on exit."""
         with self._transaction() as (connection, (last, seconds)):
             self._refuse_skew(seconds)
             turn = PostgresTurn(self._statements, self._answers, connection, last)
@@ -181,11 +156,7 @@ class PostgresStore:
                 self._last_known = turn.last
 
     def refuse_skew(self) -> None:
-        """Refuse a clock of this machine that is over an hour from the server's.
-
-        Raises:
-            UnavailableError: If it is, or the server cannot be reached.
-        """
+        """Refuse a clock of this machine that is over an hour from the server's."""
         self._refuse_skew(self._ask(self._statements.seconds))
 
     def _refuse_skew(self, seconds: float) -> None:
@@ -199,12 +170,7 @@ class PostgresStore:
         self._meanwhile.chore = chore
 
     def add_checkpoint(self, data: bytes) -> None:
-        """Store a checkpoint durably; storing it again changes nothing.
-
-        Raises:
-            UnavailableError: If the turn cannot be had, or the server went away.
-            VerificationError: If the tables are damaged or not a ledger's.
-        """
+        """Store a checkpoint durably; storing it again changes nothing."""
         with self._transaction() as (connection, _):
             self._statements.add_checkpoint(connection, data)
 
@@ -334,11 +300,7 @@ class PostgresTurn:
         self.last = last
 
     def read(self, after: int) -> Iterator[Record]:
-        """Return the records after a number, page by page.
-
-        Raises:
-            InvariantError: If the turn is over, also when it ends while reading.
-        """
+        """Return the records after a number, page by page."""
         return paged(self._page, after)
 
     def _page(self, after: int, count: int) -> Page:
@@ -346,49 +308,28 @@ class PostgresTurn:
         return self._statements.page(self._connection, after, count)
 
     def append(self, records: Sequence[Record]) -> None:
-        """Store the records that follow the last one.
-
-        Raises:
-            VerificationError: If their numbers do not follow those stored before.
-            InvariantError: If the turn is over.
-        """
+        """Store the records that follow the last one."""
         refuse_ended(ended=self.ended)
         self._statements.append(self._connection, self.last, records)
         self.last += len(records)
 
     def checkpoints(self) -> list[bytes]:
-        """Return every checkpoint, those of this turn too, in order.
-
-        Raises:
-            InvariantError: If the turn is over.
-        """
+        """Return every checkpoint, those of this turn too, in order."""
         refuse_ended(ended=self.ended)
         return self._statements.checkpoints(self._connection)
 
     def add_checkpoint(self, data: bytes) -> None:
-        """Store a checkpoint with the turn; storing it again changes nothing.
-
-        Raises:
-            InvariantError: If the turn is over.
-        """
+        """Store a checkpoint with the turn; storing it again changes nothing."""
         refuse_ended(ended=self.ended)
         self._statements.add_checkpoint(self._connection, data)
 
     def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
-        """Return the answers that are kept for some keys, by key.
-
-        Raises:
-            InvariantError: If the turn is over.
-        """
+        """Return the answers that are kept for some keys, by key."""
         refuse_ended(ended=self.ended)
         return self._answers.kept_for(self._connection, keys)
 
     def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
-        """Keep answers, and forget some of those that were given before a time.
-
-        Raises:
-            InvariantError: If the turn is over.
-        """
+        """Keep answers, and forget some of those that were given before a time."""
         refuse_ended(ended=self.ended)
         self._answers.keep(self._connection, answers, forget_before)
 

@@ -65,11 +65,7 @@ class AnswerStatements:
         answers: Sequence[StoredAnswer],
         forget_before: str,
     ) -> None:
-        """Insert answers, and delete the oldest of those before a time.
-
-        Raises:
-            VerificationError: If they are not stored.
-        """
+        """Insert answers, and delete the oldest of those before a time."""
         kept = connection.execute(
             self._keep,
             (
@@ -238,15 +234,7 @@ class Statements:
         self._names = names
 
     def begin_turn(self, connection: Connection[Any]) -> Begun | None:
-        """Wait for the turn, and begin its transaction.
-
-        Returns:
-            What was found; None if tables are to be made first.
-
-        Raises:
-            VerificationError: If the head and the log contradict each other.
-            UnavailableError: If the server does not keep what it acknowledges.
-        """
+        """Wait for the turn, and begin its transaction."""
         cursor = connection.execute(self._begin_turn)
         while cursor.nextset():
             pass
@@ -317,12 +305,7 @@ class Statements:
     def append(
         self, connection: Connection[Any], last: int, records: Sequence[Record]
     ) -> None:
-        """Insert records that follow the last one, and move the head.
-
-        Raises:
-            VerificationError: If their numbers do not follow those that are stored,
-                or they are not stored as they are.
-        """
+        """Insert records that follow the last one, and move the head."""
         refuse_gap(last, records)
         if not records:
             return
@@ -384,11 +367,7 @@ class Statements:
 
 
 def refuse_version(name: str, version: int | None) -> None:
-    """Raise if the tables are of a later version than this one knows.
-
-    Raises:
-        VerificationError: If they are.
-    """
+    """Raise if the tables are of a later version than this one knows."""
     if version is None or version > SCHEMA_VERSION:
         raise VerificationError(
             Problem(

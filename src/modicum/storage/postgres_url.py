@@ -60,15 +60,7 @@ class Address:
 
 
 def parse_address(url: str) -> Address:
-    """Return the address that a URL names.
-
-    Args:
-        url: `postgresql://user@host:port/database`, with parameters of libpq, and
-            `modicum_ledger=NAME` for one of several ledgers in a database.
-
-    Raises:
-        UsageError: If it is malformed; the message does not repeat it.
-    """
+    """Return the address that a URL names."""
     scheme, slashes, _ = url.partition("://")
     try:
         parts = urlsplit(url)

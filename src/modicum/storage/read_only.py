@@ -39,30 +39,17 @@ class ReadOnlyStore:
         return True
 
     def read(self, after: int, limit: int | None = None) -> Iterator[Record]:
-        """Return the records after a number.
-
-        Args:
-            after: A number; 0 for all records.
-            limit: How many records at most; None for all.
-        """
+        """Return the records after a number."""
         return self._read(after, limit)
 
     def record(self, seq: int) -> Record | None:
-        """Return the record with a number; those that follow it are kept at hand.
-
-        Args:
-            seq: The number.
-        """
+        """Return the record with a number; those that follow it are kept at hand."""
         if seq not in self._near:
             self._near = {one.seq: one for one in self._read(seq - 1, _AT_HAND)}
         return self._near.get(seq)
 
     def turn(self) -> NoReturn:
-        """Refuse to write.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Refuse to write."""
         raise UsageError(
             Problem(
                 Code.ALREADY_EXISTS, f"{self._name} is only read here, never written"
@@ -85,24 +72,12 @@ class ReadOnlyStore:
         return []
 
     def add_checkpoint(self, data: bytes) -> None:
-        """Refuse to write.
-
-        Args:
-            data: What would be written.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Refuse to write."""
         self.turn()
 
 
 def up_to(store: EventStore, last: int) -> ReadOnlyStore:
-    """Return a ledger as it was at an entry, whatever is appended meanwhile.
-
-    Args:
-        store: The ledger.
-        last: The number of the entry.
-    """
+    """Return a ledger as it was at an entry, whatever is appended meanwhile."""
 
     def read(after: int, limit: int | None) -> Iterator[Record]:
         yield from takewhile(

@@ -47,8 +47,5 @@ class ServiceTables(Protocol):
         """Run statements in one turn; on return it is durable.
 
         Tables that are missing are made first.
-
-        Returns:
-            For each, how many rows it changed.
         """
         ...

@@ -70,11 +70,7 @@ class Access(Protocol):
         ...
 
     def file(self) -> os.stat_result | None:
-        """Return what there is; None if there is nothing.
-
-        Raises:
-            VerificationError: If it was put in place of a file that is kept open.
-        """
+        """Return what there is; None if there is nothing."""
         ...
 
     def while_waiting(self, chore: Chore) -> None:
@@ -245,9 +241,6 @@ class PersistentAccess:
         A file is refused that was put in place of the one that is open, until closed.
         The write-ahead log that lies there belongs to the file before: used with
         another one, it would destroy it.
-
-        Raises:
-            VerificationError: If it is another one, or gone.
         """
         # What is open is looked at before the file, and again: another thread may make
         # both, or close one, just then.
@@ -307,11 +300,7 @@ class _Kept:
         return created
 
     def is_in(self, found: os.stat_result | None) -> bool:
-        """Return whether the file that is found is the one that is open.
-
-        Args:
-            found: What there is at the path; None if there is nothing.
-        """
+        """Return whether the file that is found is the one that is open."""
         if found is None or self._file is None:
             return found is self._file
         return os.path.samestat(found, self._file)
@@ -333,11 +322,7 @@ def connect(path: Path, wait_seconds: float) -> sqlite3.Connection:
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> bool:
-    """Begin a transaction on tables that are up to date.
-
-    Returns:
-        Whether the tables were made, so that the file's name is not durable yet.
-    """
+    """Begin a transaction on tables that are up to date."""
     connection.execute("PRAGMA synchronous = FULL")
     version = version_of(connection, str(path))  # Before a byte is changed.
     connection.execute("PRAGMA journal_mode = WAL")
@@ -356,15 +341,7 @@ def leftovers_of(path: Path) -> tuple[str, ...]:
 
 
 def refuse_links(path: Path, found: os.stat_result | None) -> None:
-    """Refuse a file with several names: each would have locks and a log of its own.
-
-    Args:
-        path: Its path.
-        found: What there is; None if there is nothing.
-
-    Raises:
-        UsageError: If it has.
-    """
+    """Refuse a file with several names: each would have locks and a log of its own."""
     if found is not None and found.st_nlink > 1:
         raise linked(path)
 

@@ -52,12 +52,7 @@ class SqliteLock:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the turn alone; the lock files are made if they are not there.
-
-        Raises:
-            TurnTimeoutError: If the turn cannot be had in time.
-            OSError: If the files cannot be opened.
-        """
+        """Hold the turn alone; the lock files are made if they are not there."""
         deadline = time.monotonic() + self._wait_seconds
         process, turn = os.getpid(), None
         queue = os.open(self._queue, _MAKE, 0o666)
@@ -78,10 +73,6 @@ class SqliteLock:
         """Share the turn with other readers; yield whether somebody has it open.
 
         Nothing is made: where there are no lock files, nobody writes.
-
-        Raises:
-            TurnTimeoutError: If the turn cannot be had in time.
-            OSError: If a lock file is there and cannot be opened.
         """
         deadline = time.monotonic() + self._wait_seconds
         with ExitStack() as held:
@@ -110,14 +101,7 @@ class SqliteLock:
             return live
 
     def mark_live(self) -> Callable[[], None]:
-        """Tell others that this process keeps the ledger open.
-
-        Returns:
-            What takes the message back.
-
-        Raises:
-            OSError: If the files cannot be opened.
-        """
+        """Tell others that this process keeps the ledger open."""
         with _opened(self._queue, make=True):
             pass  # Whoever looks whether the ledger is live stands in the queue.
         descriptor = os.open(self._live, _MAKE, 0o666)

@@ -68,11 +68,7 @@ class SqliteStore:
         return self._shown
 
     def exists(self) -> bool:
-        """Return whether the file is there and not empty.
-
-        Raises:
-            VerificationError: If the one that is kept open was replaced or removed.
-        """
+        """Return whether the file is there and not empty."""
         try:
             found = self._access.file()
             if found is None:
@@ -89,25 +85,11 @@ class SqliteStore:
     # --- reading ---
 
     def read(self, after: int, limit: int | None = None) -> Iterator[Record]:
-        """Return the records after a number, page by page.
-
-        Args:
-            after: A number; 0 for all records.
-            limit: How many records at most; None for all.
-
-        Raises:
-            VerificationError: If the file is damaged or not a ledger.
-            UnavailableError: If the lock cannot be had in time.
-        """
+        """Return the records after a number, page by page."""
         return prefetched(self._stream(after, limit))
 
     def record(self, seq: int) -> Record | None:
-        """Return the record with a number, or None if there is none.
-
-        Raises:
-            VerificationError: If the file is damaged or not a ledger.
-            UnavailableError: If the lock cannot be had in time.
-        """
+        """Return the record with a number, or None if there is none."""
         found = next(self.read(seq - 1, 1), None)
         return found if found is not None and found.seq == seq else None
 
@@ -122,12 +104,7 @@ class SqliteStore:
             return ask(query)
 
     def table_versions(self) -> TableVersions:
-        """Return the version of the tables, and that which a turn makes them.
-
-        Raises:
-            VerificationError: If the file is damaged or not a ledger.
-            UnavailableError: If the lock cannot be had in time.
-        """
+        """Return the version of the tables, and that which a turn makes them."""
 
         def query(connection: sqlite3.Connection) -> int:
             return tables.version_of(connection, str(self._path))
@@ -154,12 +131,7 @@ class SqliteStore:
 
     @contextmanager
     def turn(self) -> Iterator[SqliteTurn]:
-        """Hold the exclusive turn; what was appended is durable on exit.
-
-        Raises:
-            UnavailableError: If the turn cannot be had, or the disk refuses.
-            VerificationError: If the file is damaged or not a ledger.
-        """
+        """Hold the exclusive turn; what was appended is durable on exit."""
         with self._troubles.told(writing=True), self._access.writing() as connection:
             turn = SqliteTurn(connection)
             try:
@@ -173,12 +145,7 @@ class SqliteStore:
         self._access.while_waiting(chore)
 
     def add_checkpoint(self, data: bytes) -> None:
-        """Store a checkpoint durably; storing it again changes nothing.
-
-        Raises:
-            UnavailableError: If the turn cannot be had, or the disk refuses.
-            VerificationError: If the file is damaged or not a ledger.
-        """
+        """Store a checkpoint durably; storing it again changes nothing."""
         with self._troubles.told(writing=True), self._access.writing() as connection:
             tables.insert_checkpoint(connection, data)
 
@@ -255,11 +222,7 @@ class SqliteTurn:
         self._length: int | None = None  # The last number, once it was read.
 
     def read(self, after: int) -> Iterator[Record]:
-        """Return the records after a number, page by page.
-
-        Raises:
-            InvariantError: If the turn is over, also when it ends while reading.
-        """
+        """Return the records after a number, page by page."""
         return paged(self._page, after)
 
     def _page(self, after: int, count: int) -> Page:
@@ -269,12 +232,7 @@ class SqliteTurn:
         return page
 
     def append(self, records: Sequence[Record]) -> None:
-        """Store the records that follow the last one.
-
-        Raises:
-            VerificationError: If their numbers do not follow those stored before.
-            InvariantError: If the turn is over.
-        """
+        """Store the records that follow the last one."""
         refuse_ended(ended=self.ended)
         if not records:
             return
@@ -285,50 +243,30 @@ class SqliteTurn:
         self._length = self._last.seq
 
     def checkpoints(self) -> list[bytes]:
-        """Return every checkpoint, those of this turn too, in order.
-
-        Raises:
-            InvariantError: If the turn is over.
-        """
+        """Return every checkpoint, those of this turn too, in order."""
         refuse_ended(ended=self.ended)
         return tables.checkpoints_of(self._connection, tables.SCHEMA_VERSION)
 
     def add_checkpoint(self, data: bytes) -> None:
-        """Store a checkpoint with the turn; storing it again changes nothing.
-
-        Raises:
-            InvariantError: If the turn is over.
-        """
+        """Store a checkpoint with the turn; storing it again changes nothing."""
         refuse_ended(ended=self.ended)
         tables.insert_checkpoint(self._connection, data)
 
     def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
-        """Return the answers that are kept for some keys, by key.
-
-        Raises:
-            InvariantError: If the turn is over.
-        """
+        """Return the answers that are kept for some keys, by key."""
         refuse_ended(ended=self.ended)
         from modicum.storage import sqlite_tables
 
         return sqlite_tables.kept_for(self._connection, keys)
 
     def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
-        """Keep answers, and forget some of those that were given before a time.
-
-        Raises:
-            InvariantError: If the turn is over.
-        """
+        """Keep answers, and forget some of those that were given before a time."""
         refuse_ended(ended=self.ended)
         from modicum.storage import sqlite_tables as sqlite_answers
 
         sqlite_answers.keep(self._connection, answers, forget_before)
 
     def confirm(self) -> None:
-        """Read back what was appended last, before it is acknowledged.
-
-        Raises:
-            VerificationError: If it is not there.
-        """
+        """Read back what was appended last, before it is acknowledged."""
         if self._last is not None:
             tables.confirm(self._connection, self._last)

@@ -109,15 +109,7 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 
 def version_of(connection: sqlite3.Connection, name: str) -> int:
-    """Return the table version of a ledger; 0 if it is blank.
-
-    Args:
-        connection: A connection to the file.
-        name: What to call the file.
-
-    Raises:
-        VerificationError: If it is no ledger, or one of a later version.
-    """
+    """Return the table version of a ledger; 0 if it is blank."""
     if is_blank(connection):
         return 0
     application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -138,11 +130,7 @@ def version_of(connection: sqlite3.Connection, name: str) -> int:
 
 
 def has_service_tables(connection: sqlite3.Connection, name: str) -> bool:
-    """Return whether a ledger has the tables beside the log; older ones do not.
-
-    Raises:
-        VerificationError: As `version_of` does.
-    """
+    """Return whether a ledger has the tables beside the log; older ones do not."""
     return version_of(connection, name) >= 3
 
 
@@ -257,21 +245,13 @@ def last_of(connection: sqlite3.Connection) -> int:
 
 
 def refuse_hidden(connection: sqlite3.Connection, name: str) -> None:
-    """Refuse rows before the first: nobody would read them.
-
-    Raises:
-        VerificationError: If there are any.
-    """
+    """Refuse rows before the first: nobody would read them."""
     if connection.execute("SELECT 1 FROM events WHERE seq < 1 LIMIT 1").fetchone():
         raise _broken(name, "it has entries before the first one")
 
 
 def confirm(connection: sqlite3.Connection, last: Record) -> None:
-    """Raise unless the log ends with a record, which is about to be acknowledged.
-
-    Raises:
-        VerificationError: If it does not.
-    """
+    """Raise unless the log ends with a record, which is about to be acknowledged."""
     found = connection.execute(
         "SELECT seq, payload, hash FROM events ORDER BY seq DESC LIMIT 1"
     ).fetchone()
@@ -288,16 +268,7 @@ def confirm(connection: sqlite3.Connection, last: Record) -> None:
 def insert(
     connection: sqlite3.Connection, records: Sequence[Record], last: int
 ) -> None:
-    """Insert records that follow the last one.
-
-    Args:
-        connection: A connection in a transaction.
-        records: The records.
-        last: The number of the last one, as that transaction sees it.
-
-    Raises:
-        VerificationError: If their numbers do not follow it.
-    """
+    """Insert records that follow the last one."""
     refuse_gap(last, records)
     connection.executemany(
         "INSERT INTO events (seq, payload, hash) VALUES (?, ?, ?)",

@@ -43,13 +43,7 @@ class SystemClock:
         return add_seconds(now, seconds)
 
     def believed(self, now: str, at: str) -> str:
-        """Return `now`; if the clock jumped, the time by the seconds that went by.
-
-        Args:
-            now: What the clock says.
-            at: The time of the ledger's last entry, which is believed; empty if it
-                has none.
-        """
+        """Return `now`; if the clock jumped, the time by the seconds that went by."""
         elapsed = self._elapsed()
         looked, self._looked = self._looked, elapsed
         latest = self._wall() - elapsed - JUMP_SECONDS

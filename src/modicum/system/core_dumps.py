@@ -16,9 +16,6 @@ def forbid_core_dumps() -> None:
 
     Nor may other processes of its user attach to it or read its memory; those of root
     may. What this process runs inherits the limit, but not that it cannot be dumped.
-
-    Raises:
-        OSError: If the system refuses that.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform != "linux":

@@ -15,11 +15,6 @@ def take(descriptor: int, kind: int, wait: Callable[[threading.Event], None]) ->
     deadline. So a thread waits in the kernel, and this one waits for the thread. The
     lock belongs to the opened file, not to the descriptor: if this one gives up, it or
     the thread lets go of it, whichever comes last.
-
-    Args:
-        descriptor: The file, opened.
-        kind: `fcntl.LOCK_EX` or `fcntl.LOCK_SH`.
-        wait: Returns when an event is set; it raises to give up.
     """
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
@@ -48,10 +43,6 @@ def let_go(descriptor: int, process: int) -> None:
 
     Closing alone would not do: a child that was forked meanwhile has the file open
     too, and would keep the lock for as long as it lives. Such a child closes only.
-
-    Args:
-        descriptor: The file.
-        process: The process that took the lock.
     """
     if os.getpid() == process:
         fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -23,19 +23,7 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 @contextmanager
 def opened(file: Path, folder: Path | None = None) -> Iterator[BinaryIO]:
-    """Open a regular file to be read, and close it after the block.
-
-    Args:
-        file: The file. One that was named directly may be a link to anywhere.
-        folder: The folder that it was found in, if it was; a link may not lead out.
-
-    Yields:
-        Its bytes.
-
-    Raises:
-        InputError: If it is no regular file, lies outside, or cannot be read, also
-            within the block. Nothing of it is quoted.
-    """
+    """Open a regular file to be read, and close it after the block."""
     try:
         handle = _handle(file) if folder is None else _handle_inside(file, folder)
         with os.fdopen(handle, "rb") as stream:
@@ -141,15 +129,7 @@ def write_whole(path: str | Path, pieces: Iterable[bytes]) -> None:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a text to a file that is not there yet.
-
-    Args:
-        path: Where to.
-        text: Its contents.
-
-    Raises:
-        UsageError: If something is there, or it cannot be written.
-    """
+    """Write a text to a file that is not there yet."""
     if path.exists():
         remedy = "choose another file with  --out FILE  , or remove it"
         raise UsageError(

@@ -58,17 +58,7 @@ class _Frame:
 def encrypted(
     read: Read, key: bytes, names: Names, exponent: int = CHUNK_EXPONENT
 ) -> Iterator[bytes]:
-    """Yield the encrypted form of a content, piece by piece.
-
-    Args:
-        read: Where the content comes from.
-        key: 32 bytes that nothing else was or will be encrypted with.
-        names: What the content is called.
-        exponent: A chunk has two to this power bytes.
-
-    Raises:
-        InputError: If it has more chunks than can be counted.
-    """
+    """Yield the encrypted form of a content, piece by piece."""
     prefix = secrets.token_bytes(_PREFIX_BYTES)
     header = MAGIC + bytes([exponent]) + prefix + names.tag
     frame = _Frame(header, names.id.encode())
@@ -85,14 +75,6 @@ def decrypted(read: Read, key: bytes, names: Names) -> Iterator[bytes]:
     """Yield a content, piece by piece; it is whole only when nothing more comes.
 
     Nobody may see a piece before that: what follows may be cut off.
-
-    Args:
-        read: Where its encrypted form comes from.
-        key: The key that it was encrypted with.
-        names: What it is called.
-
-    Raises:
-        VerificationError: If anything is not as it was made.
     """
     header = read(HEADER_BYTES)
     if (

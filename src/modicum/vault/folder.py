@@ -50,24 +50,11 @@ class Folder:
         return sorted(os.listdir(self._at))
 
     def reading(self, name: str) -> BinaryIO:
-        """Return a file to be read; the caller closes it.
-
-        Args:
-            name: Its name.
-
-        Raises:
-            FileNotFoundError: If it is not there.
-            OSError: If it is no regular file of ours, or cannot be read.
-        """
+        """Return a file to be read; the caller closes it."""
         return self._file(name, os.O_RDONLY, "rb")
 
     def read(self, name: str, most: int) -> bytes | None:
-        """Return the bytes of a file, cut off after `most`; None if it is not there.
-
-        Args:
-            name: Its name.
-            most: How many bytes at most.
-        """
+        """Return the bytes of a file, cut off after `most`; None if it is not there."""
         try:
             while True:
                 with self.reading(name) as file:
@@ -80,21 +67,12 @@ class Folder:
             return None
 
     def new(self, name: str) -> BinaryIO:
-        """Return a new file to be written, for our eyes only; the caller closes it.
-
-        Args:
-            name: Its name; nothing may have it.
-        """
+        """Return a new file to be written, for our eyes only; the caller closes it."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
         return os.fdopen(os.open(name, flags | _FILE, 0o600, dir_fd=self._at), "wb")
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a new file, durably but for its name.
-
-        Args:
-            name: Its name; nothing may have it.
-            data: What it holds.
-        """
+        """Write a new file, durably but for its name."""
         with self.new(name) as file:
             file.write(data)
             durable(file)
@@ -121,14 +99,7 @@ class Folder:
         self.remove(name)
 
     def overwriting(self, name: str) -> BinaryIO:
-        """Return a file to be overwritten, whatever becomes of its name.
-
-        Args:
-            name: Its name.
-
-        Raises:
-            FileNotFoundError: If it is not there.
-        """
+        """Return a file to be overwritten, whatever becomes of its name."""
         return self._file(name, os.O_RDWR, "r+b")
 
     def sync(self) -> None:
@@ -137,11 +108,7 @@ class Folder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder alone among all who ask for this, for a `with` block.
-
-        Raises:
-            OSError: If others hold it for too long.
-        """
+        """Hold the folder alone among all who ask for this, for a `with` block."""
         take(self._at)
         try:
             yield
@@ -171,11 +138,7 @@ def overwrite(file: BinaryIO) -> None:
 
 
 def take(handle: int) -> None:
-    """Take the lock of an open file, or give up after a while.
-
-    Raises:
-        OSError: If others hold it for too long.
-    """
+    """Take the lock of an open file, or give up after a while."""
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         try:
@@ -190,18 +153,7 @@ def take(handle: int) -> None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Folder]:
-    """Open a folder of our own, for a `with` block.
-
-    Args:
-        path: The folder.
-
-    Yields:
-        The folder.
-
-    Raises:
-        UnavailableError: If it is a link, belongs to somebody else, is open to others,
-            or the system refuses anything within the block.
-    """
+    """Open a folder of our own, for a `with` block."""
     try:
         at = os.open(path, _FOLDER)
         try:
@@ -215,14 +167,7 @@ def opened(path: Path) -> Iterator[Folder]:
 
 
 def made(path: Path) -> None:
-    """Make a folder for our eyes only, if nothing has its name.
-
-    Args:
-        path: The folder; the one that it is in is there.
-
-    Raises:
-        UnavailableError: If it cannot be made.
-    """
+    """Make a folder for our eyes only, if nothing has its name."""
     try:
         path.mkdir(mode=0o700)
     except FileExistsError:
@@ -282,23 +227,12 @@ class Names:
         return f"{self.tag.hex()}.shredded"
 
     def part(self, nonce: bytes) -> str:
-        """Return what content is called until it is complete.
-
-        Args:
-            nonce: 8 bytes, other ones for each attempt.
-        """
+        """Return what content is called until it is complete."""
         return f"{self.tag.hex()}.{nonce.hex()}.part"
 
 
 def names_of(identifier: str) -> Names:
-    """Return the names of the files of a thing.
-
-    Args:
-        identifier: What it is called; `../x` is as good as any other id.
-
-    Raises:
-        InputError: If it is empty, too long, or cannot be shown.
-    """
+    """Return the names of the files of a thing."""
     fits = identifier.isprintable() and 0 < len(identifier) <= ID_BYTES_MAX
     data = identifier.encode() if fits else b""
     if not 0 < len(data) <= ID_BYTES_MAX:
@@ -313,18 +247,10 @@ def names_of(identifier: str) -> Names:
 
 
 def is_key(name: str) -> bool:
-    """Return whether a file of this name holds the wrapped key of a thing.
-
-    Args:
-        name: The name of the file.
-    """
+    """Return whether a file of this name holds the wrapped key of a thing."""
     return _KEY.fullmatch(name) is not None
 
 
 def is_debris(name: str) -> bool:
-    """Return whether a file of this name is incomplete, or not in use yet.
-
-    Args:
-        name: The name of the file.
-    """
+    """Return whether a file of this name is incomplete, or not in use yet."""
     return _DEBRIS.fullmatch(name) is not None

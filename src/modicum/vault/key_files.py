@@ -56,15 +56,7 @@ class Keys:
 
 
 def read_keys(path: Path) -> Keys:
-    """Return what a file holds.
-
-    Args:
-        path: The file.
-
-    Raises:
-        UnavailableError: If it cannot be read, others may read it, or it has another
-            form.
-    """
+    """Return what a file holds."""
     data = read_owned(path, _FILE_BYTES_MAX)
     try:
         found = decode(data)
@@ -102,15 +94,7 @@ def _key_of(text: str) -> bytes:
 
 @contextmanager
 def changing(path: Path) -> Iterator[Keys]:
-    """Read the file, and hold off others that would change it, for a `with` block.
-
-    Args:
-        path: The file.
-
-    Raises:
-        UnavailableError: If it cannot be read.
-        UsageError: If it cannot be written, within the block.
-    """
+    """Read the file, and hold off others that would change it, for a `with` block."""
     try:
         at = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -123,12 +107,7 @@ def changing(path: Path) -> Iterator[Keys]:
 
 
 def replace(path: Path, held: Keys) -> None:
-    """Write the file as a whole: who reads it finds the old keys or the new ones.
-
-    Args:
-        path: The file; its old bytes are overwritten.
-        held: The new ones.
-    """
+    """Write the file as a whole: who reads it finds the old keys or the new ones."""
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)  # What a crash left.
     write_new(beside, held.to_bytes())
@@ -141,12 +120,7 @@ def replace(path: Path, held: Keys) -> None:
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a new file for our eyes only, durably but for its name.
-
-    Args:
-        path: The file; nothing may be there.
-        data: What it holds.
-    """
+    """Write a new file for our eyes only, durably but for its name."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.write(data)
@@ -155,11 +129,7 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make the name of a file durable.
-
-    Args:
-        path: The file.
-    """
+    """Make the name of a file durable."""
     at = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(at)
@@ -168,23 +138,12 @@ def sync_folder(path: Path) -> None:
 
 
 def refused(code: Code, message: str, remedy: str) -> UsageError:
-    """Return the error of something that is not done with keys.
-
-    Args:
-        code: Its code.
-        message: What is wrong.
-        remedy: What helps.
-    """
+    """Return the error of something that is not done with keys."""
     return UsageError(Problem(code, message, help=remedy))
 
 
 def unwritable(path: Path, error: OSError) -> UsageError:
-    """Return the error of a file with keys that cannot be written.
-
-    Args:
-        path: The file.
-        error: What the system says.
-    """
+    """Return the error of a file with keys that cannot be written."""
     why = (error.strerror or "the system refuses to write it").lower()
     return refused(
         Code.FILE_UNREADABLE, f"cannot write {path}: {why}", "choose another path"
@@ -210,78 +169,31 @@ class FileKeys:
         return f"<FileKeys {self._path}>"
 
     def current(self) -> str:
-        """Return the id of the key that is wrapped under now.
-
-        Raises:
-            UnavailableError: If the file cannot be read.
-        """
+        """Return the id of the key that is wrapped under now."""
         return read_keys(self._path).current
 
     def wrap(self, data_key: bytes, context: Context) -> Wrapped:
-        """Return a data key, wrapped under the current key.
-
-        Args:
-            data_key: 32 bytes.
-            context: What it is for.
-
-        Raises:
-            UnavailableError: If the file cannot be read.
-        """
+        """Return a data key, wrapped under the current key."""
         return _wrapped(read_keys(self._path), data_key, context)
 
     def unwrap(self, wrapped: Wrapped, context: Context) -> bytes:
-        """Return a data key.
-
-        Args:
-            wrapped: What `wrap` or `rewrap` returned.
-            context: What the data key is for.
-
-        Raises:
-            VerificationError: If it was wrapped for something else, or changed.
-            UnavailableError: If the file cannot be read, or the key is not there.
-        """
+        """Return a data key."""
         return _unwrapped(read_keys(self._path), wrapped, context)
 
     def rewrap(self, wrapped: Wrapped, context: Context) -> Wrapped:
-        """Return the same data key, wrapped under the current key.
-
-        Args:
-            wrapped: What `wrap` or `rewrap` returned.
-            context: What the data key is for.
-
-        Raises:
-            VerificationError: If it was wrapped for something else, or changed.
-            UnavailableError: If the file cannot be read, or the key is not there.
-        """
+        """Return the same data key, wrapped under the current key."""
         held = read_keys(self._path)
         return _wrapped(held, _unwrapped(held, wrapped, context), context)
 
 
 def file_keys(path: Path) -> FileKeys:
-    """Return the keys of a file.
-
-    Args:
-        path: A file that `new_key_file` made.
-
-    Raises:
-        UnavailableError: If it cannot be read, or others may read it.
-    """
+    """Return the keys of a file."""
     read_keys(path)
     return FileKeys(path)
 
 
 def new_key_file(path: Path) -> str:
-    """Make a file with one key, for development and for single machines.
-
-    Args:
-        path: The file; nothing may be there.
-
-    Returns:
-        The id of the key.
-
-    Raises:
-        UsageError: If something is there, or it cannot be written.
-    """
+    """Make a file with one key, for development and for single machines."""
     key_id, key = _new_key()
     try:
         write_new(path, Keys(key_id, {key_id: key}).to_bytes())
@@ -296,18 +208,7 @@ def new_key_file(path: Path) -> str:
 
 
 def add_key(path: Path) -> str:
-    """Make a new generation, under which all is wrapped from now on.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The id of the new key.
-
-    Raises:
-        UnavailableError: If the file cannot be read.
-        UsageError: If it cannot be written.
-    """
+    """Make a new generation, under which all is wrapped from now on."""
     with changing(path) as held:
         key_id, key = _new_key()
         replace(path, Keys(key_id, {**held.keys, key_id: key}))
@@ -319,17 +220,6 @@ def retire_key(path: Path, key_id: str, vaults: Sequence[EncryptedVault]) -> Non
 
     Copies of data keys in backups, wrapped under it, open nothing then; copies of the
     file itself still do.
-
-    Args:
-        path: The file.
-        key_id: The key.
-        vaults: All vaults whose keys the file wraps: of others nobody knows here.
-
-    Raises:
-        UsageError: If it is the current one or not there, data keys are wrapped under
-            it, or the file cannot be written.
-        VerificationError: If a wrapped key is damaged.
-        UnavailableError: If a vault or the file cannot be read.
     """
     with ExitStack() as stack:
         for vault in vaults:

@@ -54,49 +54,19 @@ class KeyProvider(Protocol):
     """Who keeps the keys that wrap data keys. Several threads may ask at a time."""
 
     def current(self) -> str:
-        """Return the id of the key that is wrapped under now.
-
-        Raises:
-            UnavailableError: If there is none, or nobody answers.
-        """
+        """Return the id of the key that is wrapped under now."""
         ...
 
     def wrap(self, data_key: bytes, context: Context) -> Wrapped:
-        """Return a data key, wrapped under the current key.
-
-        Args:
-            data_key: 32 bytes.
-            context: What it is for.
-
-        Raises:
-            UnavailableError: If it cannot be wrapped.
-        """
+        """Return a data key, wrapped under the current key."""
         ...
 
     def unwrap(self, wrapped: Wrapped, context: Context) -> bytes:
-        """Return a data key.
-
-        Args:
-            wrapped: What `wrap` or `rewrap` returned.
-            context: What the data key is for.
-
-        Raises:
-            VerificationError: If it was wrapped for something else, or changed.
-            UnavailableError: If the key that it is wrapped under cannot be had.
-        """
+        """Return a data key."""
         ...
 
     def rewrap(self, wrapped: Wrapped, context: Context) -> Wrapped:
-        """Return the same data key, wrapped under the current key.
-
-        Args:
-            wrapped: What `wrap` or `rewrap` returned.
-            context: What the data key is for.
-
-        Raises:
-            VerificationError: If it was wrapped for something else, or changed.
-            UnavailableError: If one of the keys cannot be had.
-        """
+        """Return the same data key, wrapped under the current key."""
         ...
 
 
@@ -136,13 +106,6 @@ def read_record(data: bytes, called: str) -> Record:
     """Return the wrapped key of a file.
 
     What it says is only a claim until the provider unwraps the key for it.
-
-    Args:
-        data: The file.
-        called: What it is, for messages.
-
-    Raises:
-        VerificationError: If it has not the form of one.
     """
     try:
         found = decode(data) if len(data) <= RECORD_BYTES_MAX else None

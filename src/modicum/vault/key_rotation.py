@@ -37,19 +37,7 @@ class Rotated:
 
 
 def rotate(directory: Path, keys: KeyProvider) -> Rotated:
-    """Wrap all data keys under the current key of a provider.
-
-    Args:
-        directory: The folder of the vault.
-        keys: The provider.
-
-    Returns:
-        How many were wrapped anew, and how many had been before.
-
-    Raises:
-        VerificationError: If some are damaged; all others are done then.
-        UnavailableError: If the provider or the folder fails.
-    """
+    """Wrap all data keys under the current key of a provider."""
     current = keys.current()
     moved, kept, damaged = 0, 0, list[Problem]()
     with opened(directory) as folder:
@@ -86,28 +74,12 @@ def _rewrap(folder: Folder, names: Names, record: Record, keys: KeyProvider) -> 
 
 
 def wrapped_under(folder: Folder) -> Mapping[str, int]:
-    """Return how many data keys are wrapped under each key of a provider.
-
-    Args:
-        folder: The folder of the vault.
-
-    Raises:
-        VerificationError: If one of them is damaged.
-    """
+    """Return how many data keys are wrapped under each key of a provider."""
     return Counter(record.wrapped.key_id for record in _records(folder))
 
 
 def refuse_used(folder: Folder, key_id: str) -> None:
-    """Refuse to give up a key that data keys are wrapped under.
-
-    Args:
-        folder: The folder of the vault.
-        key_id: The key.
-
-    Raises:
-        UsageError: If there are any.
-        VerificationError: If one of the data keys is damaged.
-    """
+    """Refuse to give up a key that data keys are wrapped under."""
     if used := wrapped_under(folder).get(key_id, 0):
         raise UsageError(
             Problem(

@@ -20,18 +20,7 @@ _BYTES_MAX: Final = 2**16
 
 
 def named_keys(path: Path) -> KeyProvider:
-    """Return the keys that a file holds, or those of the service that it names.
-
-    Args:
-        path: A file of our own, mode 0600: one that `new_key_file` made, or a YAML file
-            whose first line is `modicum: vault-keys/v1`. Whoever could change it could
-            send the token of the service elsewhere.
-
-    Raises:
-        InputError: If it names a service in another form, with the place.
-        UnavailableError: If it cannot be read, or others may read it.
-        UsageError: If the address of the service is not protected or is none.
-    """
+    """Return the keys that a file holds, or those of the service that it names."""
     data = read_owned(path, _BYTES_MAX)
     if not data.startswith(_FIRST):
         return file_keys(path)  # It quotes nothing of what it cannot read.
@@ -39,14 +28,7 @@ def named_keys(path: Path) -> KeyProvider:
 
 
 def holds_keys(path: Path) -> bool:
-    """Return whether a file holds keys itself, rather than naming a service.
-
-    Args:
-        path: The file.
-
-    Raises:
-        UnavailableError: If it cannot be read, or others may read it.
-    """
+    """Return whether a file holds keys itself, rather than naming a service."""
     return not read_owned(path, _BYTES_MAX).startswith(_FIRST)
 
 

@@ -14,17 +14,7 @@ from modicum.vault.problems import broken, no_key, shredded
 
 
 def record_of(folder: Folder, names: Names, sealed: Sealed) -> Record:
-    """Return the wrapped key of what the ledger remembers.
-
-    Args:
-        folder: The folder of the vault.
-        names: What the files of the thing are called.
-        sealed: What the ledger remembers.
-
-    Raises:
-        VerificationError: If it is damaged, or for something else.
-        UnavailableError: If it is not there, or was destroyed.
-    """
+    """Return the wrapped key of what the ledger remembers."""
     data = folder.read(names.key, RECORD_BYTES_MAX + 1)
     # The tombstone is there before the key is overwritten: so look in this order.
     if folder.has(names.tombstone):
@@ -42,16 +32,7 @@ def record_of(folder: Folder, names: Names, sealed: Sealed) -> Record:
 
 @contextmanager
 def content_of(folder: Folder, names: Names) -> Iterator[BinaryIO]:
-    """Lend the encrypted content of a thing, for a `with` block.
-
-    Args:
-        folder: The folder of the vault.
-        names: What the files of the thing are called.
-
-    Raises:
-        VerificationError: If it is missing.
-        UnavailableError: If it was shredded meanwhile.
-    """
+    """Lend the encrypted content of a thing, for a `with` block."""
     try:
         file = folder.reading(names.content)
     except FileNotFoundError:
@@ -63,12 +44,7 @@ def content_of(folder: Folder, names: Names) -> Iterator[BinaryIO]:
 
 
 def hashed(file: BinaryIO, update: Callable[[bytes], None]) -> Read:
-    """Return what reads a file, and tells a hash of all that it reads.
-
-    Args:
-        file: The file.
-        update: What takes more bytes into the hash.
-    """
+    """Return what reads a file, and tells a hash of all that it reads."""
 
     def read(size: int) -> bytes:
         data = file.read(size)

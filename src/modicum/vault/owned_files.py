@@ -14,17 +14,7 @@ _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 def read_owned(path: Path, most: int, *, may_be_link: bool = False) -> bytes:
-    """Return the bytes of a file with a secret.
-
-    Args:
-        path: The file.
-        most: A longer one is refused.
-        may_be_link: Whether it may be a link, as what is mounted into a container is.
-
-    Raises:
-        UnavailableError: If it cannot be read, is no regular file of ours, is open to
-            others, or is too long. Nothing of it is told.
-    """
+    """Return the bytes of a file with a secret."""
     flags = _FLAGS | (0 if may_be_link else os.O_NOFOLLOW)
     try:
         while True:

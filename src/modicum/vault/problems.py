@@ -14,12 +14,7 @@ from modicum.core.errors import (
 
 
 def broken(identifier: str, why: str) -> VerificationError:
-    """Return the error of a thing that is not what was put in.
-
-    Args:
-        identifier: What it is called.
-        why: What shows it.
-    """
+    """Return the error of a thing that is not what was put in."""
     return VerificationError(
         Problem(
             Code.SEALED_BROKEN,
@@ -31,11 +26,7 @@ def broken(identifier: str, why: str) -> VerificationError:
 
 
 def shredded(identifier: str) -> UnavailableError:
-    """Return the error of a thing whose key was destroyed.
-
-    Args:
-        identifier: What it is called.
-    """
+    """Return the error of a thing whose key was destroyed."""
     return UnavailableError(
         Problem(
             Code.KEY_DESTROYED,
@@ -45,22 +36,12 @@ def shredded(identifier: str) -> UnavailableError:
 
 
 def no_key(why: str, remedy: str = "") -> UnavailableError:
-    """Return the error of a key that cannot be had or used.
-
-    Args:
-        why: What is wrong, about a provider or a thing; never a key.
-        remedy: What helps.
-    """
+    """Return the error of a key that cannot be had or used."""
     return UnavailableError(Problem(Code.KEY_UNAVAILABLE, why, help=remedy))
 
 
 def used_before(identifier: str, *, is_shredded: bool) -> ConflictError:
-    """Return the error of an id that stands, or stood, for something.
-
-    Args:
-        identifier: The id.
-        is_shredded: Whether what it stood for is gone for good.
-    """
+    """Return the error of an id that stands, or stood, for something."""
     what = "was shredded" if is_shredded else "lies in the vault already"
     return ConflictError(
         Problem(
@@ -72,13 +53,7 @@ def used_before(identifier: str, *, is_shredded: bool) -> ConflictError:
 
 
 def unusable(folder: Path, why: str, remedy: str = "") -> UnavailableError:
-    """Return the error of a folder that nothing can be kept in.
-
-    Args:
-        folder: The folder.
-        why: What is wrong with it.
-        remedy: What helps.
-    """
+    """Return the error of a folder that nothing can be kept in."""
     problem = Problem(
         Code.VAULT_UNUSABLE, f"the folder {folder} cannot be used: {why}", help=remedy
     )

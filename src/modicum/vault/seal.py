@@ -13,14 +13,7 @@ from modicum.vault.problems import used_before
 
 
 def commit(folder: Folder, names: Names, part: str, record: bytes) -> None:
-    """Give complete content its name, then its key; there is no thing without a key.
-
-    Args:
-        folder: The folder of the vault, locked.
-        names: What its files are called.
-        part: What the content is called so far.
-        record: The wrapped key.
-    """
+    """Give complete content its name, then its key; there is no thing without a key."""
     try:
         folder.erase(names.new_key)
         folder.write(names.new_key, record)
@@ -38,15 +31,7 @@ def commit(folder: Folder, names: Names, part: str, record: bytes) -> None:
 
 
 def refuse_used(folder: Folder, names: Names) -> None:
-    """Refuse an id that stands, or stood, for something.
-
-    Args:
-        folder: The folder of the vault.
-        names: What the files of the id are called.
-
-    Raises:
-        ConflictError: If it does, or did.
-    """
+    """Refuse an id that stands, or stood, for something."""
     if folder.has(names.tombstone):
         raise used_before(names.id, is_shredded=True)
     if folder.has(names.key):
@@ -55,15 +40,7 @@ def refuse_used(folder: Folder, names: Names) -> None:
 
 @contextmanager
 def part_of(folder: Folder, names: Names) -> Iterator[tuple[str, BinaryIO]]:
-    """Lend a new file for content; it is gone afterwards if it has no other name.
-
-    Args:
-        folder: The folder of the vault, not locked.
-        names: What the files of the thing are called.
-
-    Yields:
-        Its name, and the file.
-    """
+    """Lend a new file for content; it is gone afterwards if it has no other name."""
     part = names.part(secrets.token_bytes(8))
     with folder.locked():  # Else it could be swept before it has its lock.
         file = folder.new(part)
@@ -77,11 +54,7 @@ def part_of(folder: Folder, names: Names) -> Iterator[tuple[str, BinaryIO]]:
 
 
 def sweep(folder: Folder) -> None:
-    """Remove what nobody is writing, and nobody will go on with.
-
-    Args:
-        folder: The folder of the vault, locked.
-    """
+    """Remove what nobody is writing, and nobody will go on with."""
     for name in filter(is_debris, folder.names()):
         if name.endswith(".new"):  # Whoever writes one holds the folder's lock.
             folder.erase(name)

@@ -64,16 +64,7 @@ class TransitClient:
     def ask(
         self, path: str, sent: Mapping[str, str] | None
     ) -> tuple[int, Mapping[str, object]]:
-        """Return the status and the JSON object that came.
-
-        Args:
-            path: What is asked, below `/v1/`.
-            sent: What is sent; None to read.
-
-        Raises:
-            UnavailableError: If nothing of the kind came in time, or the token cannot
-                be read.
-        """
+        """Return the status and the JSON object that came."""
         import httpx2
 
         method = "GET" if sent is None else "POST"
@@ -116,14 +107,7 @@ class TransitClient:
 
 
 def address_of(url: str) -> str:
-    """Return the address of a key service, if it may be asked there.
-
-    Args:
-        url: Its URL.
-
-    Raises:
-        UsageError: If it is none, holds a secret, or is not protected.
-    """
+    """Return the address of a key service, if it may be asked there."""
     try:
         found = urlsplit(url)
         host, _ = found.hostname or "", found.port
@@ -224,15 +208,7 @@ class Transit:
 
 
 def transit_keys(transit: Transit) -> TransitKeys:
-    """Return the keys that a service keeps; it is not asked yet.
-
-    Args:
-        transit: Where they are.
-
-    Raises:
-        UsageError: If the address is not protected or is none, a name does not fit, or
-            `httpx2` is not installed.
-    """
+    """Return the keys that a service keeps; it is not asked yet."""
     namespace = transit.namespace.split("/") if transit.namespace else []
     for part in (transit.key, transit.mount, *namespace):
         if not _PATH.fullmatch(part):
@@ -269,11 +245,7 @@ class TransitKeys:
         self._asking.close()
 
     def current(self) -> str:
-        """Return the id of the key that is wrapped under now: its latest version.
-
-        Raises:
-            UnavailableError: If nobody answers, or the key is not derived.
-        """
+        """Return the id of the key that is wrapped under now: its latest version."""
         found = self._data(f"keys/{self._transit.key}", None)
         if found.get("derived") is not True or found.get("type") not in _KINDS:
             raise no_key(
@@ -287,30 +259,13 @@ class TransitKeys:
         return f"{self._transit.name}/v{latest}"
 
     def wrap(self, data_key: bytes, context: Context) -> Wrapped:
-        """Return a data key, wrapped under the current key.
-
-        Args:
-            data_key: 32 bytes.
-            context: What it is for.
-
-        Raises:
-            UnavailableError: If nobody answers, or the key is not derived.
-        """
+        """Return a data key, wrapped under the current key."""
         self.current()  # Else a key could have been made anew that is not derived.
         sent = {"plaintext": _text(data_key), "context": _text(context.to_bytes())}
         return self._wrapped(self._data(f"encrypt/{self._transit.key}", sent))
 
     def unwrap(self, wrapped: Wrapped, context: Context) -> bytes:
-        """Return a data key.
-
-        Args:
-            wrapped: What `wrap` or `rewrap` returned.
-            context: What the data key is for.
-
-        Raises:
-            VerificationError: If it was wrapped for something else, or changed.
-            UnavailableError: If nobody answers, or has the key no more.
-        """
+        """Return a data key."""
         found = self._of_wrapped("decrypt", wrapped, context)
         text = found.get("plaintext")
         try:
@@ -322,16 +277,7 @@ class TransitKeys:
         return data_key
 
     def rewrap(self, wrapped: Wrapped, context: Context) -> Wrapped:
-        """Return the same data key, wrapped under the current key; it stays there.
-
-        Args:
-            wrapped: What `wrap` or `rewrap` returned.
-            context: What the data key is for.
-
-        Raises:
-            VerificationError: If it was wrapped for something else, or changed.
-            UnavailableError: If nobody answers, or has the key no more.
-        """
+        """Return the same data key, wrapped under the current key; it stays there."""
         return self._wrapped(self._of_wrapped("rewrap", wrapped, context))
 
     def _of_wrapped(
@@ -361,13 +307,7 @@ class TransitKeys:
     def _data(
         self, path: str, sent: Mapping[str, str] | None, of: str = ""
     ) -> Mapping[str, object]:
-        """Return what the service says.
-
-        Args:
-            path: What is asked.
-            sent: What is sent; None to read.
-            of: The thing whose wrapped key is sent; empty if none is.
-        """
+        """Return what the service says."""
         status, found = self._asking.ask(f"{self._transit.mount}/{path}", sent)
         if status == 200 and isinstance(data := found.get("data"), dict):
             return data

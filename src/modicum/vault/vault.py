@@ -33,13 +33,6 @@ def open_vault(directory: Path, keys: KeyProvider) -> EncryptedVault:
     """Return the vault in a folder, which is made if it is not there.
 
     What a crash left there half done is removed.
-
-    Args:
-        directory: A folder of our own that nobody else may look into, on a local disk.
-        keys: Who wraps its keys.
-
-    Raises:
-        UnavailableError: If the folder cannot be used.
     """
     made(directory)
     with opened(directory) as folder, folder.locked():
@@ -63,32 +56,11 @@ class EncryptedVault:
         self._directory, self._keys = directory, keys
 
     def seal(self, identifier: str, content: bytes) -> Sealed:
-        """Put something in, under a key of its own; it is durable on return.
-
-        Args:
-            identifier: What it is called; nothing may have been called so before.
-            content: What it is.
-
-        Returns:
-            What the ledger remembers.
-
-        Raises:
-            ConflictError: If something is, or was, called so.
-            InputError: If nothing can be called so.
-            UnavailableError: If it cannot be stored, or its key cannot be wrapped.
-        """
+        """Put something in, under a key of its own; it is durable on return."""
         return self._sealed(names_of(identifier), io.BytesIO(content).read)
 
     def open(self, sealed: Sealed) -> bytes:
-        """Return what was put in.
-
-        Args:
-            sealed: What `seal` returned, as the ledger remembers it.
-
-        Raises:
-            VerificationError: If it is not what was put in.
-            UnavailableError: If its key cannot be had, or was destroyed.
-        """
+        """Return what was put in."""
         names = names_of(sealed.id)
         with opened(self._directory) as folder:
             record = record_of(folder, names, sealed)
@@ -104,14 +76,6 @@ class EncryptedVault:
 
         It is what the folder says of itself, which proves nothing. It serves to find
         out after a crash whether `seal` got as far as that.
-
-        Args:
-            identifier: What it is called.
-
-        Raises:
-            InputError: If nothing can be called so.
-            VerificationError: If its parts contradict each other.
-            UnavailableError: If the folder cannot be used.
         """
         names = names_of(identifier)
         with opened(self._directory) as folder:
@@ -141,13 +105,6 @@ class EncryptedVault:
         while. Against both helps to rotate, and to destroy the old key at its provider
         when nothing is wrapped under it any more: then old copies open nothing. The
         provider itself is not told of a single thing.
-
-        Args:
-            identifier: What it is called.
-
-        Raises:
-            InputError: If nothing can be called so.
-            UnavailableError: If the key cannot be destroyed; do it again then.
         """
         names = names_of(identifier)
         with opened(self._directory) as folder, folder.locked():
@@ -163,23 +120,11 @@ class EncryptedVault:
         """Wrap all data keys under the current key of the provider; contents stay.
 
         What a crash leaves undone, the next call does.
-
-        Returns:
-            How many were wrapped anew, and how many had been before.
-
-        Raises:
-            VerificationError: If some are damaged; all others are done then.
-            UnavailableError: If the provider or the folder fails.
         """
         return key_rotation.rotate(self._directory, self._keys)
 
     def wrapped_under(self) -> Mapping[str, int]:
-        """Return how many data keys are wrapped under each key of the provider.
-
-        Raises:
-            VerificationError: If one of them is damaged.
-            UnavailableError: If the folder cannot be used.
-        """
+        """Return how many data keys are wrapped under each key of the provider."""
         with opened(self._directory) as folder:
             return key_rotation.wrapped_under(folder)
 

@@ -41,9 +41,6 @@ def library() -> ModuleType:
 def to_arrow(workload: Workload) -> Any:
     """Return a workload as a table, one row for each request.
 
-    Args:
-        workload: The workload.
-
     Raises:
         InputError: If pyarrow is not installed.
     """
@@ -63,9 +60,6 @@ def to_arrow(workload: Workload) -> Any:
 
 def from_arrow(table: Any) -> Workload:
     """Return the workload of a table.
-
-    Args:
-        table: A table of pyarrow.
 
     Raises:
         InputError: As `document.from_plain` does, and if the table has no head.

@@ -93,11 +93,7 @@ class Recipe:
     domain: int = DOMAIN
 
     def stream(self, role: str) -> np.random.Generator:
-        """Return the generator of one role.
-
-        Args:
-            role: What is drawn.
-        """
+        """Return the generator of one role."""
         return stream(self.seed, self.repetition, role)
 
 
@@ -150,9 +146,6 @@ def cohere(name: str, recipe: Recipe | None = None) -> Workload:
 
 def mix_named(name: str) -> str:
     """Return the name of a mix: ``w1`` for ``gm``.
-
-    Args:
-        name: What it is called, in capitals or not.
 
     Raises:
         InputError: If there is none of that name.

@@ -41,11 +41,7 @@ class Columns:
     domain: int
 
     def bounds(self, column: str) -> tuple[int, int]:
-        """Return the least and the largest value of a column.
-
-        Args:
-            column: Its name.
-        """
+        """Return the least and the largest value of a column."""
         known = {
             "round": (self.rounds.start, self.rounds.stop - 1),
             "type": (0, self.types - 1),

@@ -48,9 +48,6 @@ _FRACTION = re.compile(r"[0-9]{1,30}/[1-9][0-9]{0,29}", re.ASCII)
 def to_plain(workload: Workload) -> dict[str, Plain]:
     """Return a workload as plain data, without floats.
 
-    Args:
-        workload: The workload.
-
     Returns:
         `head(workload)`, and the columns as lists under `requests` and `labels`.
     """
@@ -65,11 +62,7 @@ def to_plain(workload: Workload) -> dict[str, Plain]:
 
 
 def head(workload: Workload) -> dict[str, Plain]:
-    """Return everything but the columns as plain data.
-
-    Args:
-        workload: The workload.
-    """
+    """Return everything but the columns as plain data."""
     return {
         "format": FORMAT,
         "name": workload.name,
@@ -105,9 +98,6 @@ def _labels_to_plain(labels: Labels) -> Plain:
 def whole_numbers(data: bytes) -> object:
     """Return what JSON says that has no other numbers than whole ones.
 
-    Args:
-        data: The JSON.
-
     Raises:
         InputError: If a key stands twice.
         ValueError: If it is not JSON, or has other numbers.
@@ -134,9 +124,6 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def from_plain(document: object) -> Workload:
     """Return the workload of plain data.
-
-    Args:
-        document: What `to_plain` returns, or anything else.
 
     Raises:
         InputError: With every mistake found in the head, or one in the columns.

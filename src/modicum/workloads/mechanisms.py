@@ -164,11 +164,7 @@ def _by_curve(curve: Callable[[Fraction], Curve]) -> Callable[..., Curve]:
 
 
 def written(value: Fraction) -> Decimal:
-    """Return a finite decimal as what stands in a file.
-
-    Args:
-        value: Its denominator divides a power of ten.
-    """
+    """Return a finite decimal as what stands in a file."""
     return Decimal(number_text(value))
 
 

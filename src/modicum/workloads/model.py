@@ -114,11 +114,7 @@ class Requests:
         return Requests(self.types, **columns, labels=labels)
 
     def of_round(self, number: int) -> Requests:
-        """Return the requests that arrive in a round, in their order.
-
-        Args:
-            number: The round.
-        """
+        """Return the requests that arrive in a round, in their order."""
         return self.chosen(np.flatnonzero(self.round == number))
 
     def of_type(self, index: int) -> RequestType:

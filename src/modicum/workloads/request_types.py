@@ -113,11 +113,7 @@ class RequestType:
 
 
 def all_types(sampling: Iterable[Fraction] = (EVERYBODY,)) -> tuple[RequestType, ...]:
-    """Return every mechanism in every size at each of some sampling rates.
-
-    Args:
-        sampling: The rates.
-    """
+    """Return every mechanism in every size at each of some sampling rates."""
     return types_of(MECHANISMS, tuple(sampling))
 
 
@@ -177,24 +173,12 @@ def _loss(kind: RequestType, pricing: Pricing) -> Loss:
 
 
 def tight_curve(mechanism: Mechanism, noise: Fraction, rate: Fraction) -> Curve:
-    """Return the best bound that we can prove.
-
-    Args:
-        mechanism: The mechanism.
-        noise: Its noise.
-        rate: The sampling rate.
-    """
+    """Return the best bound that we can prove."""
     return mechanism.curve(noise) if rate == 1 else mechanism.sampled(noise, rate)
 
 
 def published_curve(mechanism: Mechanism, noise: Fraction, rate: Fraction) -> Curve:
-    """Return the bound of the original.
-
-    Args:
-        mechanism: The mechanism.
-        noise: Its noise.
-        rate: The sampling rate.
-    """
+    """Return the bound of the original."""
     base = mechanism.curve(noise)
     if mechanism.name == "dp-sgd":  # It is on samples itself.
         base = published_prices.at_whole_orders(base)

@@ -45,11 +45,7 @@ class Summary:
 
 
 def summary(workload: Workload) -> Summary:
-    """Return what a workload consists of.
-
-    Args:
-        workload: The workload.
-    """
+    """Return what a workload consists of."""
     requests, types = workload.requests, workload.types
     columns = np.stack((np.ones(len(requests), int), requests.width, requests.utility))
     sums = np.zeros((len(types), 3), dtype=np.int64)

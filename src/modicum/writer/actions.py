@@ -68,20 +68,11 @@ class Governed:
     once: IdempotencyKey | None = None
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
-        """Return what some work in a turn returns; its events are durable.
-
-        Args:
-            work: Adds events.
-            deciding: Nothing: a decider always follows what is charged.
-        """
+        """Return what some work in a turn returns; its events are durable."""
         return self.decider.turn(work, actor=self.actor, once=self.once)
 
     def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
-        """Return the book, its reader, and the time.
-
-        Args:
-            deciding: Whether what is charged must be known.
-        """
+        """Return the book, its reader, and the time."""
         return self.view.look(deciding=deciding)
 
     def policy(self) -> CompiledPolicy:
@@ -91,42 +82,21 @@ class Governed:
     # --- releases ---
 
     def check(self, release: Node) -> Decision:
-        """Return what `submit` would answer now.
-
-        Args:
-            release: The release.
-        """
+        """Return what `submit` would answer now."""
         return self.decider.check(release, actor=self.actor)
 
     def submit(self, release: Node) -> Decision:
-        """Decide a release and, if it is allowed, reserve its loss.
-
-        Args:
-            release: The release.
-        """
+        """Decide a release and, if it is allowed, reserve its loss."""
         return self.decider.submit(release, actor=self.actor)
 
     def void(self, release: str, *, reason: str) -> Standing:
-        """Give up a reservation that was not started.
-
-        Args:
-            release: The id.
-            reason: Why, for the record.
-        """
+        """Give up a reservation that was not started."""
         return self.decider.void(release, reason=reason, actor=self.actor)
 
     def start(self, release: str) -> Standing:
-        """Note that rows are about to be read.
-
-        Args:
-            release: The id.
-        """
+        """Note that rows are about to be read."""
         return self.decider.start(release, actor=self.actor)
 
     def post(self, release: str) -> Standing:
-        """Note that a started release is out.
-
-        Args:
-            release: The id.
-        """
+        """Note that a started release is out."""
         return self.decider.post(release, actor=self.actor)

@@ -68,14 +68,7 @@ class Reply(Generic[T]):
         return self._claim.acquire(blocking=False)
 
     def result(self, timeout: float | None = None) -> T:
-        """Return the answer, or raise the mistake.
-
-        Args:
-            timeout: How many seconds to wait; None for as long as it takes.
-
-        Raises:
-            TimeoutError: If there is none by then.
-        """
+        """Return the answer, or raise the mistake."""
         if not self._is_given:
             seconds = -1 if timeout is None else max(0.0, timeout)
             if not self._until_given.acquire(timeout=seconds):
@@ -127,27 +120,15 @@ class Deferred(Future[T]):
         super().add_done_callback(_sheltered(fn))
 
     def set_result(self, result: T) -> NoReturn:
-        """Refuse: the answer is the writer's.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Refuse: the answer is the writer's."""
         raise _not_yours()
 
     def set_exception(self, exception: BaseException | None) -> NoReturn:
-        """Refuse: the answer is the writer's.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Refuse: the answer is the writer's."""
         raise _not_yours()
 
     def set_running_or_notify_cancel(self) -> NoReturn:
-        """Refuse: the writer says when it is begun.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Refuse: the writer says when it is begun."""
         raise _not_yours()
 
 

@@ -107,12 +107,7 @@ class Writer:
         self._save_snapshot(SNAPSHOT_AT_LAST)
 
     def _do(self, batch: list[QueuedRequest], size_max: int) -> None:
-        """Do what is asked for, and answer.
-
-        Args:
-            batch: Those who ask; it grows by those who come before the turn ends.
-            size_max: How large it may grow.
-        """
+        """Do what is asked for, and answer."""
         tries = POLICY_TRIES
         while batch:
             try:
@@ -273,11 +268,7 @@ class GroupCommit:
         return os.getpid() == self._process
 
     def open_only(self) -> None:
-        """Refuse a process that was forked from the desk's own.
-
-        Raises:
-            UsageError: If this is one.
-        """
+        """Refuse a process that was forked from the desk's own."""
         if not self.is_ours:
             raise UsageError(
                 Problem(
@@ -288,26 +279,13 @@ class GroupCommit:
             )
 
     def join(self, waiting: QueuedRequest) -> Future[Any]:
-        """Stand in line, and return the promise of an answer.
-
-        Raises:
-            UnavailableError: If the line is too long, or closed.
-        """
+        """Stand in line, and return the promise of an answer."""
         waiting.answer = promise = Deferred[Any]()
         self._line.join([waiting])
         return promise
 
     def ask(self, waiting: QueuedRequest, timeout: float | None = None) -> Any:
-        """Stand in line, and return the answer, or raise the mistake.
-
-        Args:
-            waiting: What is asked for.
-            timeout: How many seconds to wait; None for as long as it takes.
-
-        Raises:
-            UnavailableError: If the line is too long or closed, or the time is over.
-            UsageError: If it is the writer that would wait for itself.
-        """
+        """Stand in line, and return the answer, or raise the mistake."""
         self._clients_only()
         if timeout is not None:  # What cannot be waited for is found before joining.
             timeout = min(float(timeout), threading.TIMEOUT_MAX)
@@ -317,16 +295,7 @@ class GroupCommit:
     def submit_together(
         self, asked: Sequence[T], waiting: Callable[[T], QueuedRequest]
     ) -> list[Any]:
-        """Stand in line together, and return each answer or mistake.
-
-        Args:
-            asked: What is asked for.
-            waiting: Returns who waits for one of it.
-
-        Raises:
-            UnavailableError: If the line is too long, or closed; nothing was done.
-            UsageError: If it is the writer that would wait for itself.
-        """
+        """Stand in line together, and return each answer or mistake."""
         self._clients_only()
         ready: list[QueuedRequest | ModicumError] = []
         for one in asked:
@@ -338,15 +307,7 @@ class GroupCommit:
         return [one if isinstance(one, ModicumError) else _answer(one) for one in ready]
 
     def close(self, *, drain: bool) -> None:
-        """Let nobody join any more, and end the writer; again, it does nothing.
-
-        Args:
-            drain: Whether those who wait are still served; else they are told that
-                nothing was done.
-
-        Raises:
-            UsageError: If it is the writer that would wait for its own end.
-        """
+        """Let nobody join any more, and end the writer; again, it does nothing."""
         self._clients_only()
         why = "it was closed"
         refuse(self._line.close(why, drain=drain), why)
@@ -365,15 +326,7 @@ class GroupCommit:
 
 
 def outcome(waiting: QueuedRequest, timeout: float | None = None) -> Any:
-    """Return the answer to somebody in a line, or raise the mistake.
-
-    Args:
-        waiting: Who waits.
-        timeout: How many seconds to wait; None for as long as it takes.
-
-    Raises:
-        UnavailableError: If the time is over. Who was not served then never will be.
-    """
+    """Return the answer to somebody in a line, or raise the mistake."""
     try:
         return waiting.answer.result(timeout)
     except TimeoutError:

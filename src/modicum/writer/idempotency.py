@@ -76,34 +76,17 @@ class Answered:
         self._known: dict[str, StoredAnswer] = {}
 
     def look_up(self, asked: Iterable[tuple[IdempotencyKey | None, str]]) -> None:
-        """Look up answers that were kept before, all at once.
-
-        Args:
-            asked: What makes each request one that is done once, None for those that
-                are not; and who asks.
-        """
+        """Look up answers that were kept before, all at once."""
         keys = {_key(once, actor) for once, actor in asked if once is not None}
         if keys:
             self._known |= self._entry.answered(keys)
 
     def once(self, work: Work, once: IdempotencyKey | None, actor: str) -> Work:
-        """Return work that is done unless it was done before.
-
-        Args:
-            work: What is asked for.
-            once: What makes it one that is done once, as it was looked up; None if it
-                may be done again.
-            actor: Who asks.
-        """
+        """Return work that is done unless it was done before."""
         return work if once is None else partial(self._do, work, once, actor)
 
     def _do(self, work: Work, once: IdempotencyKey, actor: str, entry: Entry) -> Any:
-        """Return what some work returns, its mistake, or what it answered before.
-
-        Raises:
-            InputError: If the key was used for another request.
-            ModicumError: What the work raises.
-        """
+        """Return what some work returns, its mistake, or what it answered before."""
         key = _key(once, actor)
         known = self._known.get(key)
         if known is not None:

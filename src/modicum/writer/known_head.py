@@ -48,11 +48,7 @@ class KnownHead(NamedTuple):
         return cls(int(found[1]), found[2]) if found else None
 
     def must_be_in(self, store: EventStore) -> None:
-        """Refuse a ledger without this entry.
-
-        Raises:
-            VerificationError: If it is not there, or is another one.
-        """
+        """Refuse a ledger without this entry."""
         found = store.record(self.seq)
         if found is None or not found.hash.startswith(self.digits):
             has = "has another entry in its place" if found else "ends before it"
@@ -78,12 +74,7 @@ class HeadFile:
         self._thread: threading.Thread | None = None
 
     def read(self) -> KnownHead | None:
-        """Return the head that it keeps; None if there is no file.
-
-        Raises:
-            InputError: If it cannot be read.
-            VerificationError: If it holds something else.
-        """
+        """Return the head that it keeps; None if there is no file."""
         try:
             self._path.stat()
         except FileNotFoundError:
@@ -100,11 +91,7 @@ class HeadFile:
         return found
 
     def keep(self, head: Record) -> None:
-        """Keep a head durably, unless the file has a later one.
-
-        Raises:
-            ModicumError: If the file cannot be read or written.
-        """
+        """Keep a head durably, unless the file has a later one."""
         try:
             folder = os.open(self._path.resolve().parent, os.O_RDONLY)
         except OSError as error:
@@ -125,16 +112,7 @@ class HeadFile:
         head: Callable[[], Record | None],
         failed: Callable[[ModicumError, str], object],
     ) -> None:
-        """Keep the head now, and from now on in a thread, until `close`.
-
-        Args:
-            head: Returns the head; all up to it is durable.
-            failed: Called with a mistake and its code where the head cannot be kept;
-                that is tried again.
-
-        Raises:
-            ModicumError: If the file cannot be read or written now.
-        """
+        """Keep the head now, and from now on in a thread, until `close`."""
         kept = head()
         if kept is not None:
             self.keep(kept)

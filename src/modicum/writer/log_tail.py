@@ -260,11 +260,7 @@ class FollowingStore:
         return self._is_fresh() or _exists(self._store, self._feed)
 
     def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
-        """Return the records after a number, from memory if they are fresh there.
-
-        Raises:
-            VerificationError: If the log lost what somebody in this process read.
-        """
+        """Return the records after a number, from memory if they are fresh there."""
         if self._feed.is_broken:
             self._look_again()
         if self._is_fresh():
@@ -323,12 +319,7 @@ def _fed(
     after: int,
     limit: int | None = None,
 ) -> Iterator[Record]:
-    """Yield records that are stored, and feed them if they are all up to the end.
-
-    Raises:
-        VerificationError: If the log ends before a record that was known when the
-            reading began, or has another one in its place.
-    """
+    """Yield records that are stored, and feed them if they are all up to the end."""
     last = feed.last()  # Before the reading, which sees all that was fed by then.
     with feed.watching:
         following = iter(read(after, limit))

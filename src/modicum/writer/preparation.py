@@ -65,11 +65,7 @@ class Preparation:
         return printable_actor(actor) if actor else self._actor
 
     def compiled(self) -> CompiledPolicy:
-        """Return the policy that is decided by, as far as the writer has read.
-
-        Raises:
-            UsageError: If there is none; or this process was forked.
-        """
+        """Return the policy that is decided by, as far as the writer has read."""
         self._desk.open_only()
         compiled = self._desk.policy
         if compiled is None:
@@ -89,9 +85,6 @@ class Preparation:
 
         The release is left to the writer to read if its like was read before. Should
         the writer find a mistake, the client is to find it, too: see `submission`.
-
-        Raises:
-            InputError: If the release is malformed.
         """
         plain, compiled = Plain.of(release), self.compiled()
         if plain is None or type(how["reserve_seconds"]) is not int:
@@ -112,11 +105,7 @@ class Preparation:
     def submission(
         self, release: Description, actor: str, **how: Unpack[SubmitOptions]
     ) -> QueuedRequest:
-        """Return who waits for a decision on a release.
-
-        Raises:
-            InputError: If the release is malformed.
-        """
+        """Return who waits for a decision on a release."""
         own = self._kept(release)
 
         def work(compiled: CompiledPolicy) -> Work:
@@ -125,11 +114,7 @@ class Preparation:
         return self._waiting(work, actor)
 
     def past(self, release: Description, actor: str) -> QueuedRequest:
-        """Return who waits for a past release to be counted.
-
-        Raises:
-            InputError: If the release is malformed.
-        """
+        """Return who waits for a past release to be counted."""
         own = self._kept(release)
 
         def work(compiled: CompiledPolicy) -> Work:
@@ -141,9 +126,6 @@ class Preparation:
         """Return a release that is read again should the policy be replaced.
 
         By then the caller may have made another one of the same mapping.
-
-        Raises:
-            InputError: If it holds what is no data.
         """
         if not self._means_active:
             return release

@@ -45,11 +45,7 @@ class Plain(NamedTuple):
 
     @classmethod
     def of(cls, release: Description) -> Plain | None:
-        """Return a release as bytes; None if it is long, or cannot be written so.
-
-        Args:
-            release: The release, with or without mistakes.
-        """
+        """Return a release as bytes; None if it is long, or cannot be written so."""
         if isinstance(release, ReleaseDraft):
             release = release.to_dict()
         if type(release) is not dict:
@@ -82,12 +78,7 @@ class PriceCache:
         self._parts: Memo[tuple[str, int], bool] = Memo(PARTS_MAX)
 
     def knows(self, one: Plain, compiled: CompiledPolicy) -> bool:
-        """Return whether the mechanisms and the part of a release were read before.
-
-        Args:
-            one: The release.
-            compiled: The policy that it would be priced under.
-        """
+        """Return whether the mechanisms and the part of a release were read before."""
         digest = compiled.policy.digest
         return (
             self._known.get((digest, one.kind)) is not None
@@ -95,12 +86,7 @@ class PriceCache:
         )
 
     def note(self, one: Plain, compiled: CompiledPolicy) -> None:
-        """Note that a release was priced.
-
-        Args:
-            one: The release.
-            compiled: The policy that it was priced under.
-        """
+        """Note that a release was priced."""
         digest = compiled.policy.digest
         self._known.keep((digest, one.kind), value=True)
         self._parts.keep((digest, one.part), value=True)

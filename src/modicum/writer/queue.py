@@ -47,12 +47,7 @@ class QueuedRequest:
 
 
 def made(make: Callable[..., Work], *given: Any) -> Work:
-    """Return work that is made now; what goes wrong is what it returns.
-
-    Args:
-        make: Makes it.
-        given: What it is made from.
-    """
+    """Return work that is made now; what goes wrong is what it returns."""
     try:
         return make(*given)
     except Exception as mistake:  # noqa: BLE001 - told to whoever caused it
@@ -60,11 +55,7 @@ def made(make: Callable[..., Work], *given: Any) -> Work:
 
 
 def not_read(_: Entry) -> NoReturn:
-    """Raise: what is left to the writer is read before it is done.
-
-    Raises:
-        InvariantError: Always.
-    """
+    """Raise: what is left to the writer is read before it is done."""
     raise InvariantError(Problem(Code.INTERNAL, "a request was not read"))
 
 
@@ -101,14 +92,7 @@ class Queue:
         return bool(self._closed)
 
     def join(self, ones: Sequence[QueuedRequest]) -> None:
-        """Stand at the end of the line, all together or not at all.
-
-        Args:
-            ones: Those who wait, in order.
-
-        Raises:
-            UnavailableError: If the line is too long, or closed.
-        """
+        """Stand at the end of the line, all together or not at all."""
         with self._guard:
             if self._closed:
                 raise closed(self._closed)
@@ -142,15 +126,7 @@ class Queue:
         self._closing.wait(seconds)
 
     def close(self, why: str, *, drain: bool) -> list[QueuedRequest]:
-        """Let nobody join any more.
-
-        Args:
-            why: What to tell those who try.
-            drain: Whether those who wait already are still served.
-
-        Returns:
-            Those who are not served.
-        """
+        """Let nobody join any more."""
         with self._guard:
             self._closed = self._closed or why
             refused = [] if drain else list(self._waiting)

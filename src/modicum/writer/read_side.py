@@ -51,38 +51,16 @@ class ReadSide:
         self._digest = ""
 
     def check(self, one: Submission, actor: str) -> Decision:
-        """Return what would be decided now.
-
-        Args:
-            one: The release, read and priced under the policy that decides.
-            actor: Who asks.
-
-        Raises:
-            ConflictError: If the id stands with other contents, or was given up.
-        """
+        """Return what would be decided now."""
         with self._guard:
             return self._following(one.compiled).check_prepared(one, actor=actor)
 
     def standing(self, release: str, compiled: CompiledPolicy) -> Standing:
-        """Return where a release stands now.
-
-        Args:
-            release: The id.
-            compiled: The policy that decides.
-
-        Raises:
-            InputError: If the ledger knows no such release.
-        """
+        """Return where a release stands now."""
         return self.look(lambda view: view.standing(release), compiled)
 
     def look(self, looking: Callable[[LedgerView], T], compiled: CompiledPolicy) -> T:
-        """Return what somebody finds who looks at the ledger.
-
-        Args:
-            looking: Looks; it keeps nothing of the view. Where it does not find what
-                it looks for, it looks once more, at the log as it is.
-            compiled: The policy that decides.
-        """
+        """Return what somebody finds who looks at the ledger."""
         with self._guard:
             view = self._following(compiled)
             try:
@@ -95,20 +73,12 @@ class ReadSide:
             return looking(view)
 
     def must_exist(self) -> None:
-        """Refuse to go on if there is no ledger.
-
-        Raises:
-            UsageError: If there is none.
-        """
+        """Refuse to go on if there is no ledger."""
         if not self._store.exists():
             self.view(None).look()  # It says what is missing.
 
     def view(self, compiled: CompiledPolicy | None) -> LedgerView:
-        """Return a view of its own, for one thread.
-
-        Args:
-            compiled: The policy; None for the ledger's active one.
-        """
+        """Return a view of its own, for one thread."""
         return LedgerView(
             self._store, self._clock, policy=compiled, snapshots=self._snapshots
         )

@@ -90,9 +90,6 @@ def poisson_laplace(
         sampling_rate: Probability that an instance of the unit is in the sample,
             the same for all, each independently; from 0 to 1.
 
-    Returns:
-        As for `poisson`, but exact at integer orders.
-
     Raises:
         InputError: If the rate is not a probability.
 
@@ -173,9 +170,6 @@ def shared_sample(
     Args:
         parts: Curves under add/remove, each with a count >= 0.
         sampling_rate: Probability that an instance of the unit is in the sample.
-
-    Returns:
-        The curve of all of them together.
 
     Raises:
         InputError: If the rate is not a probability.

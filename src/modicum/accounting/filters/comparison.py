@@ -27,10 +27,6 @@ ANYTHING = Filter((), 0, enforced=False)
 def no_looser(first: Filter, second: Filter) -> bool:
     """Return whether `second` admits every total that `first` admits.
 
-    Args:
-        first: A filter.
-        second: A filter over the same coordinates.
-
     Examples:
         >>> from fractions import Fraction
         >>> from modicum.accounting import ApproxBudget, PureBudget
@@ -92,10 +88,6 @@ def no_looser_alone(first: Budget, second: Budget) -> bool:
 
     For budgets that one release is held against by itself, with its parameters
     fixed beforehand: see `modicum.accounting.filters.budget.fixed_figure`.
-
-    Args:
-        first: A budget.
-        second: A budget.
 
     Returns:
         True within one measure if each parameter, delta too, is at most the other's;

@@ -163,9 +163,6 @@ def gdp_filter(*, mu: Fraction) -> CoordinateFilter:
     Args:
         mu: > 0.
 
-    Returns:
-        A filter whose answers together are mu-GDP.
-
     Raises:
         InputError: If mu is not above 0.
 

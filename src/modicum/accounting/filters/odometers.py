@@ -29,9 +29,6 @@ _WATCHED_MAX = 60
 def pure_odometer(total: Total) -> Epsilon:
     """Return the privacy loss so far, whatever was chosen and whenever one looks.
 
-    Args:
-        total: The losses so far.
-
     Returns:
         The sum of eps. It bounds the privacy loss of every sequence of answers, so
         it needs no delta; infinite if a mechanism has a delta of its own.

@@ -146,10 +146,6 @@ class AtOnce(Schedule):
 def out_of_range(message: str, remedy: str) -> InputError:
     """Return the error of a number that is out of its range.
 
-    Args:
-        message: What the number is.
-        remedy: What it may be.
-
     Examples:
         >>> str(out_of_range("the slack is 2", "it is from 0 to 1"))
         'the slack is 2'

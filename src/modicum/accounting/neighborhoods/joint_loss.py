@@ -124,11 +124,7 @@ class Engine:
     # --- answers -----------------------------------------------------------------
 
     def worst(self, index: int) -> Joint:
-        """Return the joint loss in one coordinate, such as `EPS` or `RHO`.
-
-        Args:
-            index: A coordinate of the grid.
-        """
+        """Return the joint loss in one coordinate, such as `EPS` or `RHO`."""
         method = coordinate_name(index)
         found = [scene.worst(index) for scene in self._scenes]
         best = max(found, key=lambda worst: (worst.units, worst.exact))

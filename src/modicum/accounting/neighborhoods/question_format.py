@@ -156,9 +156,6 @@ def _declared(node: Node) -> Curve:
 def curve_of_guarantee(budget: Budget) -> Curve:
     """Return the curve of any mechanism with a guarantee.
 
-    Args:
-        budget: The guarantee.
-
     Raises:
         InputError: If it is unlimited.
 
@@ -291,9 +288,6 @@ class Question:
 
 def read_question(node: Node) -> Question:
     """Return the question that a document asks.
-
-    Args:
-        node: The document, with its places.
 
     Raises:
         InputError: With every mistake, each with its place.

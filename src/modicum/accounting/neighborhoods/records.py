@@ -80,9 +80,6 @@ def worst_pair_of_cells(
         b: What each costs when a record stays and changes, >= 0.
         at_most: How many pairs times entries to work out before giving up.
 
-    Returns:
-        The exact maximum, or None if it took too long.
-
     Examples:
         >>> cells = membership([Cell(0b01, ()), Cell(0b10, ())], 2)
         >>> worst_pair_of_cells(cells, [1, 2], [1, 2], at_most=100).cost

@@ -213,10 +213,6 @@ def _wrong(code: Code, message: str) -> InputError:
 def has_complement(region: Region, axes: Mapping[str, Axis]) -> bool:
     """Return whether some possible record certainly lies outside a region.
 
-    Args:
-        region: A checked region.
-        axes: The axes by name.
-
     Examples:
         >>> axes = {"city": CategoryAxis("city", ("Basel", "Bern"))}
         >>> basel, bern = ({"city": frozenset({name})} for name in ("Basel", "Bern"))

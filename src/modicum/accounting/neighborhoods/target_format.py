@@ -53,11 +53,6 @@ def read_target(
 ) -> Target:
     """Return the target of a document.
 
-    Args:
-        node: A word, or a mapping with one of a few keys.
-        axes: The axes by name.
-        attributes: The attributes that it may name, axes among them.
-
     Raises:
         InputError: If it is none of the known forms.
 

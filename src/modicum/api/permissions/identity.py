@@ -61,38 +61,18 @@ class Identity:
         return not self.is_service and (self.only_proof or not self.by_token)
 
     def may(self, action: Action, data_set: str | None = None) -> bool:
-        """Return whether they may do something.
-
-        Args:
-            action: What.
-            data_set: The data set that it is about; None for all of them.
-        """
+        """Return whether they may do something."""
         if action in PEOPLE_ONLY and not self.is_present:
             return False
         return any(self._reaches(action, data_set, sets) for sets in self._for(action))
 
     def must(self, action: Action, data_set: str | None = None) -> None:
-        """Refuse what they may not do.
-
-        Args:
-            action: What.
-            data_set: The data set that it is about; None for all of them.
-
-        Raises:
-            AccessError: If they may not.
-        """
+        """Refuse what they may not do."""
         if not self.may(action, data_set):
             raise _forbidden(self, action, data_set)
 
     def must_some(self, *actions: Action) -> None:
-        """Refuse who may do none of some things, with no data set at all.
-
-        Args:
-            actions: What; at least one.
-
-        Raises:
-            AccessError: If they may not.
-        """
+        """Refuse who may do none of some things, with no data set at all."""
         sets = {one for each in self.grants.values() for one in each}
         if not any(self.may(action, one) for action in actions for one in sets):
             self.must(actions[0])
@@ -117,10 +97,6 @@ class Identity:
 def within(grants: Grants, most: Grants) -> dict[Role, frozenset[str]]:
     """Return what of some grants others allow, too.
 
-    Args:
-        grants: The grants.
-        most: The others.
-
     Examples:
         >>> within({Role.ANALYST: frozenset({"hr", "bank"})},
         ...        {Role.ANALYST: frozenset({"hr"}), Role.ADMIN: frozenset({"*"})})
@@ -138,11 +114,7 @@ def _common(sets: frozenset[str], most: frozenset[str] | None) -> frozenset[str]
 
 
 def together(given: Iterable[Grants]) -> dict[Role, frozenset[str]]:
-    """Return all that any of some grants allows.
-
-    Args:
-        given: The grants.
-    """
+    """Return all that any of some grants allows."""
     union: dict[Role, frozenset[str]] = {}
     for grants in given:
         for role, sets in grants.items():
@@ -151,15 +123,7 @@ def together(given: Iterable[Grants]) -> dict[Role, frozenset[str]]:
 
 
 def refuse_joined(name: str, roles: Iterable[Role]) -> None:
-    """Refuse roles that nobody has together.
-
-    Args:
-        name: Whose they would be.
-        roles: The roles.
-
-    Raises:
-        AccessError: If two of them must stay apart.
-    """
+    """Refuse roles that nobody has together."""
     held = {*roles}
     for one, other in APART:
         if one in held and other in held:
@@ -208,9 +172,6 @@ def grants_text(grants: Grants) -> str:
 def grants_of(text: str) -> dict[Role, frozenset[str]]:
     """Return the grants that a text stands for.
 
-    Raises:
-        ValueError: If it stands for none: somebody else wrote it.
-
     Examples:
         >>> grants_of('{"auditor":["*"]}')
         {<Role.AUDITOR: 'auditor'>: frozenset({'*'})}
@@ -219,11 +180,7 @@ def grants_of(text: str) -> dict[Role, frozenset[str]]:
 
 
 def identity_text(identity: Identity) -> str:
-    """Return an identity as canonical JSON.
-
-    Args:
-        identity: The identity.
-    """
+    """Return an identity as canonical JSON."""
     return _written(
         {
             "name": identity.name,
@@ -237,12 +194,7 @@ def identity_text(identity: Identity) -> str:
 
 
 def identity_of(text: str) -> Identity:
-    """Return the identity that a text stands for.
-
-    Raises:
-        ValueError: If it stands for none.
-        AccessError: If its roles must stay apart.
-    """
+    """Return the identity that a text stands for."""
     match json.loads(text):
         case {
             "name": str(name),
@@ -256,22 +208,14 @@ def identity_of(text: str) -> Identity:
 
 
 def _grants(found: Any) -> dict[Role, frozenset[str]]:
-    """Return grants from JSON.
-
-    Raises:
-        ValueError: If they are none.
-    """
+    """Return grants from JSON."""
     if not isinstance(found, dict):
         raise ValueError("they are no grants")  # noqa: TRY004 - it is what was stored
     return {Role(role): _data_sets(sets) for role, sets in found.items()}
 
 
 def _data_sets(found: Any) -> frozenset[str]:
-    """Return data sets from JSON.
-
-    Raises:
-        ValueError: If they are none.
-    """
+    """Return data sets from JSON."""
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise ValueError("they are no data sets")
     return frozenset(found)

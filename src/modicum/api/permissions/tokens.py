@@ -32,40 +32,23 @@ _WRITTEN = re.compile(rf"mdc_{_ID.pattern}_[A-Za-z0-9_-]{{43}}")
 
 
 def written_token(identifier: str, secret: str) -> str:
-    """Return a token as it is shown.
-
-    Args:
-        identifier: Its id: 10 of the letters a-z and digits 2-7.
-        secret: Its secret: 32 random bytes in URL-safe Base64 without padding.
-    """
+    """Return a token as it is shown."""
     return f"mdc_{identifier}_{secret}"
 
 
 def token_digest(text: str) -> str | None:
-    """Return the digest that a token is found by; None if the text is no token.
-
-    Args:
-        text: What was sent.
-    """
+    """Return the digest that a token is found by; None if the text is no token."""
     return secret_digest(text) if _WRITTEN.fullmatch(text) else None
 
 
 def token_id(text: str) -> str:
-    """Return the id that a text names; empty if it names none.
-
-    Args:
-        text: An id, or a token, of which nothing but its id is returned.
-    """
+    """Return the id that a text names; empty if it names none."""
     found = _CALLED.fullmatch(text.strip())
     return found["id"] if found else ""
 
 
 def no_token(identifier: str) -> str:
-    """Return what is said where there is no such token.
-
-    Args:
-        identifier: What `token_id` returned: what was given may hold a secret.
-    """
+    """Return what is said where there is no such token."""
     if not identifier:
         return "there is no token by that id"
     return f"there is no token `{identifier}`"
@@ -75,9 +58,6 @@ def secret_digest(secret: str) -> str:
     """Return what is stored of a secret: its SHA-256, in hexadecimal.
 
     It cannot be searched for: a secret has 256 random bits.
-
-    Args:
-        secret: The secret.
     """
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -160,11 +140,7 @@ class Token:
     revoked_at: str = ""
 
     def status(self, now: str) -> TokenStatus:
-        """Return whether it may be used.
-
-        Args:
-            now: The time.
-        """
+        """Return whether it may be used."""
         if self.revoked_at:
             return TokenStatus.REVOKED
         return TokenStatus.EXPIRED if self.expires_at <= now else TokenStatus.ACTIVE
@@ -180,11 +156,7 @@ class Token:
         )
 
     def view(self, now: str) -> schema.Token:
-        """Return it as answers show it, without a secret.
-
-        Args:
-            now: The time.
-        """
+        """Return it as answers show it, without a secret."""
         return schema.Token(
             id=self.id,
             status=self.status(now).value,
@@ -202,11 +174,7 @@ class Token:
 
 
 def _refuse_unprintable(what: str, text: str, *, at_least: int) -> None:
-    """Refuse what cannot be written into an event as it is.
-
-    Raises:
-        InputError: If it cannot.
-    """
+    """Refuse what cannot be written into an event as it is."""
     is_plain = text.isprintable() and text == text.strip()
     if not is_plain or not at_least <= len(text) <= _CHARACTERS_MAX:
         raise InputError(
@@ -241,17 +209,9 @@ class Session:
     expires_at: str
 
     def is_over(self, now: str) -> bool:
-        """Return whether it has ended.
-
-        Args:
-            now: The time.
-        """
+        """Return whether it has ended."""
         return self.expires_at <= now
 
     def comes_from_a_page(self, sent: str) -> bool:
-        """Return whether a request holds what only the service's own pages know.
-
-        Args:
-            sent: What it holds.
-        """
+        """Return whether a request holds what only the service's own pages know."""
         return compare_digest(self.csrf, secret_digest(sent))

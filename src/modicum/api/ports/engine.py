@@ -21,37 +21,15 @@ class Engine(Protocol):
         ...
 
     def check(self, plan: ExactPlan) -> None:
-        """Find mistakes that can be found without reading a row.
-
-        Args:
-            plan: What is to be computed.
-
-        Raises:
-            InputError: If tables or columns are not there, or of another type.
-        """
+        """Find mistakes that can be found without reading a row."""
         ...
 
     def fits(self, table: Table) -> None:
-        """Refuse data that is not as its table is declared; no row is read.
-
-        Args:
-            table: The table.
-
-        Raises:
-            InputError: If a column is not there, or of another type.
-        """
+        """Refuse data that is not as its table is declared; no row is read."""
         ...
 
     def run(self, plan: ExactPlan, secrets: Secrets) -> Mapping[str, Exact]:
-        """Return the exact statistics of a plan, by name; groups without rows lack.
-
-        Args:
-            plan: What is to be computed.
-            secrets: Of this run.
-
-        Raises:
-            ModicumError: If it fails, in words that say nothing of what it read.
-        """
+        """Return the exact statistics of a plan, by name; groups without rows lack."""
         ...
 
 
@@ -59,26 +37,11 @@ class Sampler(Protocol):
     """Where noise comes from."""
 
     def check(self, noise: str, scale: Fraction, sensitivity: Fraction) -> None:
-        """Refuse noise that cannot be drawn exactly, or costs more than is priced.
-
-        Args:
-            noise: `gaussian` or `laplace`.
-            scale: Its scale, in steps.
-            sensitivity: How far the answer moves, in steps, in its norm.
-
-        Raises:
-            InputError: If it is so.
-        """
+        """Refuse noise that cannot be drawn exactly, or costs more than is priced."""
         ...
 
     def add(self, noise: str, scale: Fraction, values: Sequence[int]) -> list[int]:
-        """Return whole numbers with discrete noise, each with a draw of its own.
-
-        Args:
-            noise: `gaussian` or `laplace`.
-            scale: Its scale, in steps.
-            values: The numbers.
-        """
+        """Return whole numbers with discrete noise, each with a draw of its own."""
         ...
 
 
@@ -101,19 +64,7 @@ class Engines(Protocol):
         *,
         spills: bool = True,
     ) -> AbstractContextManager[Engine]:
-        """Return an engine, to be opened and closed.
-
-        Args:
-            name: Which one.
-            sources: By table, where its rows are.
-            spark_master: For Spark, where it runs.
-            spills: Whether rows that do not fit into memory may be written to a disk.
-
-        Raises:
-            UsageError: If there is no such engine, or it is not installed.
-            InputError: If a source is not there.
-            UnavailableError: If it does not start.
-        """
+        """Return an engine, to be opened and closed."""
         ...
 
     def sampler(self) -> Sampler:

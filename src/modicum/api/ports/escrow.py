@@ -117,32 +117,13 @@ class Turn(Protocol):
 
         Whatever a program does, it is one of these. It returns when the time of its
         limits is over, not before.
-
-        Args:
-            program: The program.
-            tables: By name, what it is given.
-            reference: By name, what it compares with; None if it does not compare.
-            limits: What it may use up.
-
-        Raises:
-            UnavailableError: If it cannot be held; nothing ran then.
         """
         ...
 
     def score_job(
         self, program: Program, job: BinaryIO | None, limits: Limits
     ) -> float | None:
-        """Return the score of one program, as `score` does.
-
-        Args:
-            program: The program.
-            job: All that it is given, as another process made it; it is closed. None
-                if that is too much.
-            limits: What it may use up.
-
-        Raises:
-            UnavailableError: If it cannot be held; nothing ran then.
-        """
+        """Return the score of one program, as `score` does."""
         ...
 
 
@@ -167,15 +148,7 @@ class Apart(Protocol):
     """Work on rows that has all open, in a process of its own."""
 
     def finish(self, run: int, scorer: Scorer | None = None) -> Mapping[str, str]:
-        """Let it go on, and return what it returns.
-
-        Args:
-            run: The number of the run.
-            scorer: What scores; None if nothing is to be scored.
-
-        Raises:
-            ModicumError: If it fails, or its process ends.
-        """
+        """Let it go on, and return what it returns."""
         ...
 
 
@@ -188,11 +161,7 @@ class Sandbox(Protocol):
         ...
 
     def check(self) -> None:
-        """Return if it is there and holds what runs in it.
-
-        Raises:
-            UnavailableError: If anything is missing that it takes to hold a program.
-        """
+        """Return if it is there and holds what runs in it."""
         ...
 
     def turn(self, still: Still = go_on) -> AbstractContextManager[Turn]:
@@ -200,13 +169,6 @@ class Sandbox(Protocol):
 
         Whoever is charged for what runs takes it before: then nothing that others do
         can cost what is charged.
-
-        Args:
-            still: Is called time and again while others have their turns; it raises if
-                nobody waits any more.
-
-        Raises:
-            UnavailableError: As for `check`, or if others had it for long; nothing ran.
         """
         ...
 
@@ -215,28 +177,11 @@ class Vault(Protocol):
     """Where data and withheld results lie, encrypted."""
 
     def seal(self, identifier: str, content: bytes) -> Sealed:
-        """Put something in, under a key of its own; it is durable on return.
-
-        Args:
-            identifier: What it is called; nothing may have been called so before.
-            content: What it is.
-
-        Raises:
-            ConflictError: If something is, or was, called so.
-            UnavailableError: If it cannot be stored, or its key cannot be wrapped.
-        """
+        """Put something in, under a key of its own; it is durable on return."""
         ...
 
     def open(self, sealed: Sealed) -> bytes:
-        """Return what was put in.
-
-        Args:
-            sealed: What `seal` returned, as the ledger remembers it.
-
-        Raises:
-            VerificationError: If it is not what was put in.
-            UnavailableError: If its key cannot be had, or was destroyed.
-        """
+        """Return what was put in."""
         ...
 
     def find(self, identifier: str) -> Sealed | None:
@@ -251,12 +196,6 @@ class Vault(Protocol):
         """Destroy the key of something; it cannot be read again by anybody.
 
         Shredding again changes nothing.
-
-        Args:
-            identifier: What it is called.
-
-        Raises:
-            UnavailableError: If the key cannot be destroyed.
         """
         ...
 
@@ -270,14 +209,7 @@ class Equipment(Protocol):
         ...
 
     def sandbox(self, tier: str) -> Sandbox:
-        """Return the sandbox of a tier.
-
-        Args:
-            tier: What people call it.
-
-        Raises:
-            UsageError: If there is no such tier.
-        """
+        """Return the sandbox of a tier."""
         ...
 
     def rows(self, sealed: Sealed, media: str) -> AbstractContextManager[object]:
@@ -296,16 +228,7 @@ class Equipment(Protocol):
     def rows_in(
         self, content: bytes, media: str, name: str
     ) -> AbstractContextManager[object]:
-        """Return the rows of a file, for an engine, while it is open.
-
-        Args:
-            content: The file.
-            media: As for `rows`.
-            name: The data set, for messages.
-
-        Raises:
-            InputError: If it is no such file.
-        """
+        """Return the rows of a file, for an engine, while it is open."""
         ...
 
     def apart(
@@ -318,25 +241,11 @@ class Equipment(Protocol):
         """Begin work on rows in a process of its own, which ends with the block.
 
         So this process never holds a row, nor an exact answer.
-
-        Args:
-            work: A function of a module; it is given equipment, and what follows.
-            given: What it is given.
-            opens: The ids of what it may open in the vault.
-            still: Is called time and again until all is open; it raises if nobody
-                waits any more.
-
-        Raises:
-            ModicumError: If something cannot be opened, or does not fit.
         """
         ...
 
     def pause(self, seconds: float) -> None:
-        """Wait for something that may be there again soon.
-
-        Args:
-            seconds: How long.
-        """
+        """Wait for something that may be there again soon."""
         ...
 
 
@@ -362,11 +271,7 @@ class Answered:
 
 
 def answers_to_bytes(answers: Mapping[str, Answers]) -> bytes:
-    """Return answers as they are kept, in a power of two of bytes.
-
-    Args:
-        answers: The answers, by release.
-    """
+    """Return answers as they are kept, in a power of two of bytes."""
     found = _written(
         {
             "kind": ANSWERS_KIND,
@@ -378,14 +283,7 @@ def answers_to_bytes(answers: Mapping[str, Answers]) -> bytes:
 
 
 def answers_from_bytes(data: bytes) -> Answered:
-    """Return answers that were kept.
-
-    Args:
-        data: What `answers_to_bytes` returned.
-
-    Raises:
-        VerificationError: If it is something else.
-    """
+    """Return answers that were kept."""
     found = _read(data, ANSWERS_KIND)
     tables = {
         name: Table(tuple(one["columns"]), tuple(tuple(row) for row in one["rows"]))
@@ -395,21 +293,13 @@ def answers_from_bytes(data: bytes) -> Answered:
 
 
 def table_of(answers: Answers) -> Table:
-    """Return answers as programs are given them, now or when they are opened again.
-
-    Args:
-        answers: The answers.
-    """
+    """Return answers as programs are given them, now or when they are opened again."""
     rows = tuple(tuple(row) for row in _rows(answers))
     return Table((*answers.keys, *answers.aggregates), rows)
 
 
 def score_to_bytes(score: float | Fraction | None) -> bytes:
-    """Return a score as it is kept; all scores take the same number of bytes.
-
-    Args:
-        score: The score; None if there is none.
-    """
+    """Return a score as it is kept; all scores take the same number of bytes."""
     text: str | None = None
     if isinstance(score, Fraction):
         text = str(score)
@@ -419,14 +309,7 @@ def score_to_bytes(score: float | Fraction | None) -> bytes:
 
 
 def score_from_bytes(data: bytes) -> Fraction | None:
-    """Return a score that was kept; None if there was none.
-
-    Args:
-        data: What `score_to_bytes` returned.
-
-    Raises:
-        VerificationError: If it is something else.
-    """
+    """Return a score that was kept; None if there was none."""
     score = _read(data, SCORE_KIND)["score"]
     if score is None:
         return None

@@ -102,52 +102,25 @@ class Reserved:
         return {unit: _exact(moved) for unit, moved in stated.items()}
 
     def parameter(self, name: str) -> Fraction:
-        """Return a number that it was described with, such as `sigma`, exactly.
-
-        Args:
-            name: Which one; its kind has it.
-        """
+        """Return a number that it was described with, such as `sigma`, exactly."""
         return _exact(_map(self._recorded.description["parameters"])[name])
 
     def cost(self, unit: str) -> Budget | None:
-        """Return the guarantee that was declared for a unit, exactly; or None.
-
-        Args:
-            unit: The unit.
-        """
+        """Return the guarantee that was declared for a unit, exactly; or None."""
         plain = _map(self._recorded.description["cost"]).get(unit)
         return None if plain is None else _budget(_map(plain))
 
     def loss(self, unit: str) -> ReservedLoss:
-        """Return what it may cost a unit.
-
-        Args:
-            unit: The unit.
-
-        Raises:
-            InputError: If the policy has no such unit.
-        """
+        """Return what it may cost a unit."""
         return ReservedLoss(loss_of_unit(self._recorded.losses, unit))
 
     def relation(self, unit: str) -> Relation:
-        """Return the neighboring relation that the loss of a unit holds under.
-
-        Args:
-            unit: The unit.
-        """
+        """Return the neighboring relation that the loss of a unit holds under."""
         return self._recorded.neighbors.get(unit, "add-remove")
 
 
 def loss_of_unit(losses: Mapping[str, Loss], unit: str) -> Loss:
-    """Return the loss of a unit.
-
-    Args:
-        losses: The losses of all units of the policy.
-        unit: The unit.
-
-    Raises:
-        InputError: If there is no such unit.
-    """
+    """Return the loss of a unit."""
     if unit not in losses:
         raise InputError(
             Problem(

@@ -40,28 +40,15 @@ class Turn(Protocol):
 
         All records of a turn are stored, or none. If the block ends with an
         exception, it is none.
-
-        Raises:
-            VerificationError: If their numbers do not follow those stored before.
         """
         ...
 
     def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
-        """Return the answers that are kept for some keys, by key.
-
-        Args:
-            keys: The keys; those that no answer is kept for are left out.
-        """
+        """Return the answers that are kept for some keys, by key."""
         ...
 
     def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
-        """Keep answers with the records of this turn: all of it is stored, or none.
-
-        Args:
-            answers: Their keys are new.
-            forget_before: Some of the answers that were given before this time are
-                forgotten, the oldest first.
-        """
+        """Keep answers with the records of this turn: all of it is stored, or none."""
         ...
 
 
@@ -90,10 +77,6 @@ class EventStore(Protocol):
         They are fetched in pages, the first of them at once; what is appended after
         the call is left out. Reading needs no turn, and writes nothing to a ledger
         that nobody else has open.
-
-        Args:
-            after: A number; 0 for all records.
-            limit: How many records at most; None for all.
         """
         ...
 
@@ -119,12 +102,7 @@ class Patient(Protocol):
     """A store whose threads need not be idle while they wait for a turn."""
 
     def while_waiting(self, chore: Callable[[], bool]) -> None:
-        """Let this thread do something while it waits for a turn, from now on.
-
-        Args:
-            chore: Does a little, and returns whether there is more to do at once. It
-                may read, and takes no turn. It may be called often, or never.
-        """
+        """Let this thread do something while it waits for a turn, from now on."""
         ...
 
 
@@ -158,11 +136,7 @@ class Witness:
         return self._store.load_snapshot()
 
     def save_snapshot(self, data: bytes) -> None:
-        """Keep a snapshot in place of the one before, if it can be kept.
-
-        Args:
-            data: The snapshot.
-        """
+        """Keep a snapshot in place of the one before, if it can be kept."""
         self._store.save_snapshot(data)
 
 
@@ -230,12 +204,7 @@ class Clock(Protocol):
         ...
 
     def believed(self, now: str, at: str) -> str:
-        """Return `now`; if the clock jumped, the time by the seconds that went by.
-
-        Args:
-            now: What the clock says.
-            at: The time of the ledger's last entry; empty if it has none.
-        """
+        """Return `now`; if the clock jumped, the time by the seconds that went by."""
         ...
 
 
@@ -244,9 +213,5 @@ class Timed(Protocol):
     """A store on a server that has a clock of its own."""
 
     def refuse_skew(self) -> None:
-        """Refuse a clock of this machine that is far from the server's.
-
-        Raises:
-            UnavailableError: If it is.
-        """
+        """Refuse a clock of this machine that is far from the server's."""
         ...

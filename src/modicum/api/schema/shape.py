@@ -43,25 +43,13 @@ def encode(value: object) -> bytes:
 
 
 def plain(value: object) -> Any:
-    """Return a shape, or plain data that holds shapes, as `json.loads` would.
-
-    Raises:
-        ValueError: If a number is infinite or none, and not an `Amount`.
-    """
+    """Return a shape, or plain data that holds shapes, as `json.loads` would."""
     found = msgspec.to_builtins(value, enc_hook=_encoded)
     return json.loads(json.dumps(found, allow_nan=False))
 
 
 def convert(node: object, kind: type[S]) -> S:
-    """Return plain data as a shape.
-
-    Args:
-        node: The data, as `json.loads` returns it.
-        kind: The shape.
-
-    Raises:
-        msgspec.ValidationError: If the data does not have that shape.
-    """
+    """Return plain data as a shape."""
     return msgspec.convert(node, kind, dec_hook=_decoded)
 
 

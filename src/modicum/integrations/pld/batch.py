@@ -46,19 +46,6 @@ from modicum.integrations.pld.mechanisms import (
 def batch_epsilon(parts: Sequence[Part], delta: Fraction) -> Amount:
     """Return epsilon at `delta` of a batch, by its privacy loss distribution.
 
-    Args:
-        parts: Mechanisms under one neighboring relation, all of whose parameters were
-            fixed before the first output. Laplace and discrete noise is on a single
-            number.
-        delta: Strictly between 0 and 1.
-
-    Returns:
-        Epsilon, rounded up to a multiple of 1e-12, the larger of both directions;
-        infinite if the mass that cannot be bounded is not below `delta`.
-
-    Raises:
-        InputError: If dp-accounting is missing, or has no distribution for a mechanism.
-
     Neighboring relation:
         The one the parts hold under.
 
@@ -78,16 +65,6 @@ def batch_epsilon(parts: Sequence[Part], delta: Fraction) -> Amount:
 
 def batch_delta(parts: Sequence[Part], eps: Fraction) -> Fraction:
     """Return delta at `eps` of a batch, by its privacy loss distribution.
-
-    Args:
-        parts: As for `batch_epsilon`.
-        eps: >= 0.
-
-    Returns:
-        Delta, rounded up, at most 1, the larger of both directions.
-
-    Raises:
-        InputError: As `batch_epsilon`.
 
     Neighboring relation:
         The one the parts hold under.
@@ -111,18 +88,6 @@ def batch_curve(
 
     The curve is fixed before the first output of the batch; batch after batch may be
     chosen from earlier answers, as long as each is charged before it starts.
-
-    Args:
-        parts: As for `batch_epsilon`.
-        delta: How much of the largest losses may count as infinite. That is the
-            curve's own delta, or twice the mass that cannot be bounded if it is more.
-
-    Returns:
-        At each order the lesser of the sum over the parts and of the distribution's
-        divergence, the larger of both directions.
-
-    Raises:
-        InputError: As `batch_epsilon`.
 
     Neighboring relation:
         The one the parts hold under.
@@ -156,11 +121,7 @@ def batch_curve(
 
 @lru_cache(maxsize=16)
 def batch_loss(parts: tuple[Part, ...]) -> BatchLoss:
-    """Return the distribution of a batch's privacy loss.
-
-    Raises:
-        InputError: As `batch_epsilon`.
-    """
+    """Return the distribution of a batch's privacy loss."""
     found = merged(parts)
     interval = interval_for(found)
     with library_errors():

@@ -82,11 +82,7 @@ def _single_run(part: Part) -> tuple[Curve, int]:
 
 @lru_cache(maxsize=256)
 def loss_of(part: Part, interval: float) -> BatchLoss:
-    """Return the distribution of all runs of one part of a batch.
-
-    Raises:
-        InputError: If dp-accounting is missing, or has no distribution for it.
-    """
+    """Return the distribution of all runs of one part of a batch."""
     curve, runs = _single_run(part)
     if curve.delta == 0 and curve.eps == 0:
         return identity(interval)
@@ -233,11 +229,7 @@ _BOTH_WAYS = (_before, _after)
 
 
 def library() -> Any:
-    """Return the library's module of distributions.
-
-    Raises:
-        InputError: If it is not installed.
-    """
+    """Return the library's module of distributions."""
     try:
         from dp_accounting.pld import privacy_loss_distribution
     except ImportError as error:

@@ -89,11 +89,7 @@ def _answered(answers: int, kind: str, stage: _Stage, work: Callable[[], Any]) -
 
 
 def main(runner_path: str) -> None:
-    """Answer requests by a runner, until one fails or the parent is gone.
-
-    Args:
-        runner_path: The runner's file.
-    """
+    """Answer requests by a runner, until one fails or the parent is gone."""
     requests, answers = _own_pipes()
     heard: SimpleQueue[bytes] = SimpleQueue()
     scratch = Path.cwd()

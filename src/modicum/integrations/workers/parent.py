@@ -91,27 +91,11 @@ class Worker:
             raise
 
     def prepare(self, job: Mapping[str, Any], *, seconds: float) -> None:
-        """Let it do what can be done before rows are read.
-
-        Args:
-            job: What is to be done later, as the runner understands it.
-            seconds: How long that may take, > 0.
-
-        Raises:
-            UnavailableError: If it fails, ends or takes longer. It is closed then.
-        """
+        """Let it do what can be done before rows are read."""
         self._done("prepare", job, seconds)
 
     def run(self, job: Mapping[str, Any], *, seconds: float) -> bytes:
-        """Return what a job came to, as JSON that nobody has looked at.
-
-        Args:
-            job: What is to be done, as the runner understands it.
-            seconds: How long that may take, > 0.
-
-        Raises:
-            UnavailableError: If it fails, ends or takes longer. It is closed then.
-        """
+        """Return what a job came to, as JSON that nobody has looked at."""
         return self._done("run", job, seconds)
 
     def close(self) -> None:

@@ -27,16 +27,7 @@ def new_folder() -> Path:
 def started(
     runner: Runner, python: str | Path, scratch: Path
 ) -> subprocess.Popen[bytes]:
-    """Start a worker in a group of its own, that hears nothing but the protocol.
-
-    Args:
-        runner: What it runs.
-        python: The Python of its environment.
-        scratch: Its folder; it is removed if the worker cannot be started.
-
-    Raises:
-        UsageError: If the Python cannot be run.
-    """
+    """Start a worker in a group of its own, that hears nothing but the protocol."""
     # A link stays one: by its name a Python knows which environment it is of.
     program = Path(python).absolute()
     serve = Path(__file__).with_name("child.py")
@@ -69,13 +60,7 @@ def started(
 
 
 def ended(process: subprocess.Popen[bytes], scratch: Path, owner: int) -> None:
-    """End a worker and its group, and remove its folder.
-
-    Args:
-        process: The worker. It was not reaped before: its number stays its own.
-        scratch: Its folder.
-        owner: The process that started it; in a copy of that nothing happens.
-    """
+    """End a worker and its group, and remove its folder."""
     if os.getpid() != owner:
         return
     os.killpg(process.pid, signal.SIGKILL)

@@ -28,14 +28,7 @@ class Runner:
     doing: Mapping[str, str] = field(default_factory=dict)
 
     def refuse_other_versions(self, found: Mapping[str, str]) -> None:
-        """Refuse an environment with versions that nobody has tried.
-
-        Args:
-            found: By distribution, the version that is there.
-
-        Raises:
-            UsageError: If one of them is missing, or of another version.
-        """
+        """Refuse an environment with versions that nobody has tried."""
         for name, allowed in self.versions.items():
             self._refuse_other_version(name, allowed, found.get(name))
 

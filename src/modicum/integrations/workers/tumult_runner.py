@@ -56,13 +56,7 @@ def versions() -> dict[str, str]:
 
 
 def prepare(job: Mapping[str, Any], scratch: Path, stage: Stage) -> None:
-    """Do what can fail before a row is read.
-
-    Args:
-        job: What will be run.
-        scratch: The worker's folder.
-        stage: Told where this is.
-    """
+    """Do what can fail before a row is read."""
     stage("script")
     _compiled(job["script"])
     stage("java")
@@ -74,17 +68,7 @@ def prepare(job: Mapping[str, Any], scratch: Path, stage: Stage) -> None:
 
 
 def run(job: Mapping[str, Any], scratch: Path, stage: Stage) -> dict[str, Any]:
-    """Return what a script came to, with a session that has what is reserved.
-
-    Args:
-        job: What is to be run.
-        scratch: The worker's folder.
-        stage: Told where this is.
-
-    Returns:
-        The names of the tables that now lie in the folder, what the session had, and
-        what it has left, as exact numbers.
-    """
+    """Return what a script came to, with a session that has what is reserved."""
     spark = _spark(job["settings"], scratch)
     stage("sources")
     frames = {

@@ -70,11 +70,7 @@ class Numbering:
         self._by_labels: dict[object, Booleans] = {}
 
     def asked(self, release: RecordedRelease) -> ReleaseRows:
-        """Return a release in numbers.
-
-        Args:
-            release: The priced release.
-        """
+        """Return a release in numbers."""
 
         @cache
         def facts() -> tuple[Facts, ...]:
@@ -177,11 +173,7 @@ class Engine(Protocol):
         """Return whether every row lets the release pass."""
 
     def move(self, asked: ReleaseRows, sign: int) -> bool:
-        """Add a release to its rows (1), or take it back (-1).
-
-        Returns:
-            Whether all that was taken back had been there.
-        """
+        """Add a release to its rows (1), or take it back (-1)."""
 
 
 #: Makes an engine that has been charged nothing, of rows and their caps.
@@ -246,19 +238,11 @@ class QuickBalances:
             self.charge(release)
 
     def asked(self, release: RecordedRelease) -> ReleaseRows:
-        """Return a release in the numbers of these balances, to ask about it often.
-
-        Args:
-            release: The priced release.
-        """
+        """Return a release in the numbers of these balances, to ask about it often."""
         return self._numbering.asked(release)
 
     def allows(self, release: RecordedRelease) -> bool:
-        """Return whether every rule lets the release pass: `decide(…).allowed`.
-
-        Args:
-            release: The priced release.
-        """
+        """Return whether every rule lets the release pass: `decide(…).allowed`."""
         alone = not self.compiled.release_rules or allows_alone(
             self._empty, release, pruned=self._pruned
         )

@@ -163,10 +163,6 @@ def space_of(unit: str, vocabulary: Vocabulary) -> Space:
 
     What is fixed for a unit is fixed for each unit that it covers: an instance of
     the smaller one lies in one of the larger.
-
-    Args:
-        unit: The unit.
-        vocabulary: The policy's words.
     """
     population, relation = vocabulary.population, vocabulary.relation(unit)
     around = vocabulary.covers.get(unit, frozenset()) | {unit}
@@ -228,13 +224,7 @@ def _boxes(axes: list[tuple[Span, ...]]) -> list[Box]:
 
 
 def _widened(spans: list[Span], before: int, after: int) -> Iterator[Span]:
-    """Yield spans that do not cut what is distant.
-
-    Args:
-        spans: The spans.
-        before: The last period before those that are told apart.
-        after: The first one after them.
-    """
+    """Yield spans that do not cut what is distant."""
     for low, high in spans:
         if low <= before:
             yield -FAR, before

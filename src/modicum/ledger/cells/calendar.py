@@ -40,10 +40,6 @@ def period_of(day: int, period: Period) -> int:
 def period_name(number: int, period: Period) -> str:
     """Return what people call a period.
 
-    Args:
-        number: Its number.
-        period: The kind of period.
-
     Examples:
         >>> period_name(period_of(date(2026, 11, 30).toordinal(), "quarter"), "quarter")
         '2026-Q4'

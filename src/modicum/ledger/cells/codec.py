@@ -21,12 +21,7 @@ _SEGMENTS = {"boxes", "owner", "frozen"}
 
 
 def dump(family: Family, rules: RuleSet) -> bytes:
-    """Return the cells of a unit as bytes; equal cells give equal bytes.
-
-    Args:
-        family: The cells.
-        rules: The rules over history.
-    """
+    """Return the cells of a unit as bytes; equal cells give equal bytes."""
     lines, sums = family.table()
     head: dict[str, Plain] = {
         "segments": family.segments.dump(),
@@ -42,11 +37,6 @@ def dump(family: Family, rules: RuleSet) -> bytes:
 
 def restore(family: Family, rules: RuleSet, data: bytes) -> None:
     """Take up cells that were dumped.
-
-    Args:
-        family: The cells of the same unit, new.
-        rules: The rules over history.
-        data: What `dump` returned.
 
     Raises:
         ValueError: If the data are not a dump of such cells.

@@ -94,10 +94,6 @@ def simplified(extent: Box, regions: tuple[Region, ...]) -> tuple[Region, ...]:
 
     What is returned depends on nothing but the regions and the space, so that what
     was charged is found again whatever happened in between.
-
-    Args:
-        extent: The span of each axis.
-        regions: The regions.
     """
     if sum(len(region or ()) for region in regions) <= 1:
         return regions

@@ -65,11 +65,7 @@ class Overlay:
     )
 
     def inside_any(self, regions: tuple[int, ...]) -> Integers:
-        """Return the pieces that lie inside at least one of some regions.
-
-        Args:
-            regions: The numbers of the regions.
-        """
+        """Return the pieces that lie inside at least one of some regions."""
         known = self.found.get(regions)
         if known is not None:
             return known
@@ -166,11 +162,7 @@ class Segments:
         return Overlay(np.arange(self.count), inside, fresh, {})
 
     def overlay(self, regions: Sequence[Region]) -> Overlay:
-        """Return what would be cut if regions were charged apart. Cuts nothing.
-
-        Args:
-            regions: The regions, at least one.
-        """
+        """Return what would be cut if regions were charged apart. Cuts nothing."""
         asked = tuple(regions)
         known = self._overlays.get(asked)
         if known is not None:

@@ -71,10 +71,6 @@ def approvals_required(
     A mechanism may have labels of its own, which rules go by. So an approval applies
     if it does to the release as a whole, or as it reads with the labels of any one of
     its mechanisms.
-
-    Args:
-        release: The release.
-        policy: The policy.
     """
     if not policy.approvals:
         return ()
@@ -236,22 +232,12 @@ def roles_of(person: str, policy: Policy) -> tuple[str, ...]:
 
 
 def may_open_rounds(person: str, policy: Policy) -> bool:
-    """Return whether somebody may open rounds under a policy.
-
-    Args:
-        person: The actor, spelled as the roles spell them.
-        policy: The policy that is active before the round.
-    """
+    """Return whether somebody may open rounds under a policy."""
     return roles_missing(person, policy) is None
 
 
 def roles_missing(person: str, policy: Policy) -> tuple[str, ...] | None:
-    """Return the roles of which somebody lacks one to open rounds; None if they may.
-
-    Args:
-        person: The actor, spelled as the roles spell them.
-        policy: The policy that is active before the round.
-    """
+    """Return the roles of which somebody lacks one to open rounds; None if they may."""
     rotation = policy.rotation
     wanted = None if rotation is None else rotation.opened_by
     if wanted is None or not {*wanted}.isdisjoint(roles_of(person, policy)):

@@ -169,12 +169,7 @@ class Balances:
         return self._families[unit]
 
     def filters(self, numbers: tuple[int, ...], share: Fraction = WHOLE) -> Integers:
-        """Return the numbers, in `limits`, of what rules over history admit.
-
-        Args:
-            numbers: The numbers of the rules.
-            share: What part of their budgets may have been used.
-        """
+        """Return the numbers, in `limits`, of what rules over history admit."""
         # A share is slow to look up; mostly there is but one.
         key = numbers if share is WHOLE else (numbers, share)
         found = self._filters.get(key)
@@ -203,12 +198,7 @@ class Balances:
         return found[0]
 
     def asked(self, release: RecordedRelease, day: int) -> tuple[Charges, ...]:
-        """Return what a release asks of the rules over history, by unit.
-
-        Args:
-            release: The release.
-            day: The day on which it is decided, as an ordinal.
-        """
+        """Return what a release asks of the rules over history, by unit."""
         last = self._last
         if last is None or last[0] is not release or last[1] != day:
             matched = self._matching.of(release).over_history

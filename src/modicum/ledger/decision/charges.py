@@ -138,9 +138,6 @@ def doubled(loss: Loss) -> Loss:
     """Return what two changes cost, from what one costs; nothing is known of a delta.
 
     2 eps; 4 rho; (2 mu)**2; at every order the least that one of these proves.
-
-    Args:
-        loss: What one change costs, rounded up.
     """
     if loss.coordinates[DELTA]:
         return UNKNOWN

@@ -184,14 +184,7 @@ def decide(balances: Balances, release: RecordedRelease, day: int = 0) -> Verdic
 def undated(
     release: RecordedRelease, rule: Rule, space: Space, compiled: CompiledPolicy
 ) -> tuple[str, ...]:
-    """Return the mechanisms that a rule charges to every period, as they name none.
-
-    Args:
-        release: The release.
-        rule: A rule over history.
-        space: Where the instances of its unit lie.
-        compiled: The policy.
-    """
+    """Return the mechanisms that a rule charges to every period, as they name none."""
     vocabulary = compiled.policy.vocabulary
     static = vocabulary.population.static
     asks = (rule.predicate, *rule.settings)
@@ -254,16 +247,7 @@ def _closely(
     charge: Charge,
     of_piece: Integers | None,
 ) -> _Said:
-    """Return what rules say, in every cell that a release touches.
-
-    Args:
-        limits: What the numbers of filters stand for.
-        filters: For each part of the limits that cells may have used, the filters of
-            the rules.
-        spent: What the cells were charged before.
-        charge: What the release asks of them.
-        of_piece: Which of these filters hold in each cell; the first if None.
-    """
+    """Return what rules say, in every cell that a release touches."""
     alone = saturated(charge.alone)
     if of_piece is None:
         admitted = limits.admit(filters[0], spent, alone)
@@ -331,13 +315,7 @@ def denied_on_top(
 
 
 def verdict_over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
-    """Return what a rule says to a further loss in each of its cells.
-
-    Args:
-        balances: What was charged before.
-        rule: A rule over history of their policy.
-        alone: The further loss.
-    """
+    """Return what a rule says to a further loss in each of its cells."""
     compiled = balances.compiled
     own_filter = compiled.filter_of(rule.budget)
     space, cells = balances.family(rule.unit).space, list(balances.charged(rule))

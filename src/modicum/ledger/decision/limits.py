@@ -22,12 +22,7 @@ _ANYTHING = np.iinfo(np.int64).max
 
 
 def budget_of(compiled: CompiledPolicy, number: int) -> Budget:
-    """Return the budget of a rule over history.
-
-    Args:
-        compiled: The policy.
-        number: The number of the rule.
-    """
+    """Return the budget of a rule over history."""
     rules = compiled.rules
     return rules.budget(*divmod(number, len(rules.contexts)))
 

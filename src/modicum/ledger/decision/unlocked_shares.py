@@ -56,12 +56,7 @@ class Groups:
         self._closed = merged([(one, one) for one, part in shares.items() if not part])
 
     def locked(self, spans: Iterable[Span], read: Sequence[Span]) -> Locked:
-        """Return of which groups of a cell nothing is unlocked.
-
-        Args:
-            spans: The groups of the cell.
-            read: The groups that are read.
-        """
+        """Return of which groups of a cell nothing is unlocked."""
         here = _both(spans, read)
         missing = tuple(_without(here, merged([*self._open, *self._closed])))
         return Locked(
@@ -153,14 +148,7 @@ class Unlocked:
     def pieces(
         self, space: Space, inquiry: ReleaseCosts, then: SegmentsThen, places: Integers
     ) -> Shares:
-        """Return what part of its limits each piece of a release may have used.
-
-        Args:
-            space: Where the instances of a unit lie.
-            inquiry: The release, or several.
-            then: The segments that its regions are laid over.
-            places: The pieces that are asked about, at least one.
-        """
+        """Return what part of its limits each piece of a release may have used."""
         if self.whole:
             return EVERYTHING_UNLOCKED
         everybody = self.of_unit(space.unit)

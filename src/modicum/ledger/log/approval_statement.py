@@ -74,13 +74,7 @@ def signed(
 
 
 def is_genuine(body: ApprovalGiven, by: str, policy: str) -> bool:
-    """Return whether what was signed is what is said; so it is if nobody signed.
-
-    Args:
-        body: What is said.
-        by: Who says it.
-        policy: The digest of the policy that is active.
-    """
+    """Return whether what was signed is what is said; so it is if nobody signed."""
     return not body.key or verify_signature(
         bytes.fromhex(body.key),
         statement_bytes(body, by=by, policy=policy, key=body.key),

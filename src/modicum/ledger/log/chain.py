@@ -73,11 +73,6 @@ def seal(event: Event, seq: int, previous: str) -> Record:
 def read_record(record: Record, seq: int, previous: str) -> Event:
     """Return the event of a record that fits the chain.
 
-    Args:
-        record: The stored row.
-        seq: The number it must have.
-        previous: The hash it must name.
-
     Raises:
         ChainBreakError: If its number, hash, predecessor or form is not as it must be.
     """
@@ -86,10 +81,6 @@ def read_record(record: Record, seq: int, previous: str) -> Event:
 
 def event_of(record: Record, seq: int) -> Event:
     """Return the event of one record, whatever it follows.
-
-    Args:
-        record: The stored row.
-        seq: The number it must have.
 
     Raises:
         ChainBreakError: If its number, hash or form is not as it must be.

@@ -10,9 +10,6 @@ from functools import lru_cache
 def day_named(text: str) -> int:
     """Return a day as an ordinal.
 
-    Args:
-        text: The day, as `YYYY-MM-DD`.
-
     Raises:
         ValueError: If there is no such day.
     """
@@ -21,9 +18,6 @@ def day_named(text: str) -> int:
 
 def day_of(at: str) -> int:
     """Return the day of a time, as an ordinal of the Gregorian calendar in UTC.
-
-    Args:
-        at: The time, as events write it.
 
     Raises:
         ValueError: If there is no such day.

@@ -534,10 +534,6 @@ def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:
 
     That is the day of its event; for a past release, the day it says it was released
     on, if it says one in a form that can be read.
-
-    Args:
-        body: What brings it in.
-        at: The time of that.
     """
     if isinstance(body, PastRecorded):
         released_on = body.release.metadata.get("released_on", "")

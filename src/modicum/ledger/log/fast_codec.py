@@ -149,11 +149,7 @@ class Chained(NamedTuple):
 
 
 def read_release_entry(payload: bytes) -> Chained | None:
-    """Return what a record of a release says; None if the strict reader must look.
-
-    Args:
-        payload: The record's bytes.
-    """
+    """Return what a record of a release says; None if the strict reader must look."""
     try:
         record = _read(_RECORD, payload)
         stored = record.event
@@ -178,12 +174,7 @@ _MECHANISM = msgspec.json.Decoder(StoredMechanism)
 
 
 def _read(decoder: msgspec.json.Decoder[T], data: bytes | Written) -> T:
-    """Return what bytes hold.
-
-    Raises:
-        ValueError: If they are not what is written for it.
-        msgspec.MsgspecError: If they hold something else.
-    """
+    """Return what bytes hold."""
     value = decoder.decode(data)
     if FIELDS.encode(value) != bytes(data):
         message = "not in canonical form"
@@ -305,13 +296,7 @@ class _NotUsualError(Exception):
 
 
 def write_release_entry(event: Event, seq: int, previous: str) -> bytes | None:
-    """Return the record of an event about a release; None if it is another one.
-
-    Args:
-        event: The event.
-        seq: The number of the record.
-        previous: The hash of the record before.
-    """
+    """Return the record of an event about a release; None if it is another one."""
     body = event.body
     form = _FORMS.get(type(body))
     if form is None or type(seq) is not int:
@@ -383,10 +368,6 @@ def _write_release(release: RecordedRelease) -> StoredRelease:
 
 
 def _texts_only(*values: object) -> None:
-    """Refuse what is not text, or more than text.
-
-    Raises:
-        _NotUsualError: If there is anything like that.
-    """
+    """Refuse what is not text, or more than text."""
     if not _TEXT.issuperset(map(type, values)):
         raise _NotUsualError

@@ -151,20 +151,12 @@ def read_keys(plain: Plain) -> dict[str, tuple[str, ...]]:
 
 
 def one_of(*words: str) -> Codec:
-    """Return the form of a field that holds one of a few words.
-
-    Args:
-        words: The words.
-    """
+    """Return the form of a field that holds one of a few words."""
     return Codec(str, partial(_read_word, words))
 
 
 def exactly(plain: Mapping[str, object], keys: frozenset[str]) -> None:
     """Refuse a stored mapping that does not have exactly these fields.
-
-    Args:
-        plain: The mapping.
-        keys: The names of the fields.
 
     Raises:
         ValueError: Naming what is missing or left over.

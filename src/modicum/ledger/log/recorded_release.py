@@ -28,11 +28,7 @@ from modicum.release.priced_release import StoredMechanism
 
 
 def losses_to_plain(losses: Mapping[str, Loss]) -> dict[str, Plain]:
-    """Return losses by privacy unit as plain data.
-
-    Args:
-        losses: The losses.
-    """
+    """Return losses by privacy unit as plain data."""
     return {
         unit: ["inf" if value == INFINITE else value for value in loss.coordinates]
         for unit, loss in losses.items()
@@ -40,21 +36,13 @@ def losses_to_plain(losses: Mapping[str, Loss]) -> dict[str, Plain]:
 
 
 def stored_mechanism(one: PricedMechanism) -> StoredMechanism:
-    """Return what a mechanism is stored as, whatever part of the data it reads.
-
-    Args:
-        one: The mechanism.
-    """
+    """Return what a mechanism is stored as, whatever part of the data it reads."""
     known = one.elsewhere.get()
     return one.elsewhere.keep(_elsewhere(one)) if known is None else known
 
 
 def written_mechanism(one: PricedMechanism) -> Written:
-    """Return the bytes of a mechanism as the ledger stores it.
-
-    Args:
-        one: The mechanism.
-    """
+    """Return the bytes of a mechanism as the ledger stores it."""
     _, where, periods, groups = part_written(one.mechanism.part)
     known = stored_mechanism(one)
     return Written(
@@ -117,29 +105,17 @@ class RecordedMechanism:
     alike: bytes | None = field(init=False, repr=False, compare=False, default=None)
 
     def keep_written(self, written: Written) -> Written:
-        """Return the bytes that it is stored as, and remember them.
-
-        Args:
-            written: The bytes.
-        """
+        """Return the bytes that it is stored as, and remember them."""
         object.__setattr__(self, "written", written)
         return written
 
     def cache_common_bytes(self, alike: bytes) -> bytes:
-        """Return the bytes of all but its part, and remember them.
-
-        Args:
-            alike: The bytes.
-        """
+        """Return the bytes of all but its part, and remember them."""
         object.__setattr__(self, "alike", alike)
         return alike
 
     def over(self, part: Part) -> RecordedMechanism:
-        """Return it as if it read another part of the data, at the same loss.
-
-        Args:
-            part: The part.
-        """
+        """Return it as if it read another part of the data, at the same loss."""
         moved = replace(self, part=part)
         if self.alike is not None:
             moved.cache_common_bytes(self.alike)

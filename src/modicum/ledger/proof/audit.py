@@ -166,9 +166,6 @@ class RunningAudit:
     def take(self, record: Record) -> Event:
         """Check the next record as `audit` does; return what it says.
 
-        Args:
-            record: The record.
-
         Raises:
             ChainBreakError: As for `audit`.
         """
@@ -322,11 +319,7 @@ class _Replay:
             self._beyond[body.release.id] = seq
 
     def refuse_beyond(self) -> None:
-        """Refuse what somebody held beyond their share when their turn ended.
-
-        Raises:
-            ChainBreakError: If there is such a reservation.
-        """
+        """Refuse what somebody held beyond their share when their turn ended."""
         for release, seq in self._beyond.items():
             raise ChainBreakError(
                 seq,

@@ -162,11 +162,7 @@ def pems_of(signed: Iterable[Signed]) -> dict[str, bytes]:
 
 
 def member_bytes_max(name: str) -> int:
-    """Return the most bytes that a member of a bundle may have.
-
-    Args:
-        name: Its name.
-    """
+    """Return the most bytes that a member of a bundle may have."""
     if name == MANIFEST:
         return _MANIFEST_BYTES_MAX
     folder, _, _ = name.partition("/")
@@ -203,9 +199,6 @@ def paged(records: Iterable[Record]) -> Iterator[bytes]:
 
 def policy_of(record: Record) -> PolicyActivated | None:
     """Return the activation that a record holds, or None; quick for all others.
-
-    Args:
-        record: A record.
 
     Raises:
         ChainBreakError: If it looks like an activation and cannot be read.

@@ -161,15 +161,7 @@ class _Pages:
         self._before = 0, 0
 
     def lines(self, page: bytes) -> Iterator[bytes]:
-        """Return the lines of the next page, without their line breaks.
-
-        Args:
-            page: The page.
-
-        Raises:
-            VerificationError: If it has more or fewer lines than the writer puts
-                there.
-        """
+        """Return the lines of the next page, without their line breaks."""
         if not page.endswith(b"\n"):
             raise broken("a page of records does not end with a line break")
         count, first = page.count(b"\n"), page.index(b"\n") + 1

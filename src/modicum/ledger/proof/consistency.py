@@ -102,10 +102,6 @@ def contradiction(release: RecordedRelease, vocabulary: Vocabulary) -> str:
 
     Rules go by the attributes, labels and parts that stand beside the description of
     a mechanism. They must be those that the description leads to.
-
-    Args:
-        release: The release, as it is stored.
-        vocabulary: The words of the policy that it was read under.
     """
     if not release.mechanisms:
         return "it has no mechanism"
@@ -152,12 +148,7 @@ def _other_mechanism(one: RecordedMechanism, vocabulary: Vocabulary) -> str:
 
 
 def is_described(release: RecordedRelease, vocabulary: Vocabulary) -> bool:
-    """Return whether the content of a release is the digest of what is recorded.
-
-    Args:
-        release: The release, which does not contradict itself.
-        vocabulary: The words of the policy that it was read under.
-    """
+    """Return whether the content of a release is the digest of what is recorded."""
     given, labels = release.given, release.labels
     if given is None or not labels.keys() >= {*given}:
         return False
@@ -209,13 +200,7 @@ def _part_described(one: RecordedMechanism) -> Mapping[str, object]:
 
 
 def unfounded(event: Event, policy: Policy, state: State) -> str:
-    """Return what an event claims and is not so; empty if all is so.
-
-    Args:
-        event: The event.
-        policy: The policy that is active before it.
-        state: The state before it.
-    """
+    """Return what an event claims and is not so; empty if all is so."""
     match event.body:
         case ReleaseReserved() as body:
             return _ill_reserved(body, event, policy, state)
@@ -300,12 +285,7 @@ def _ill_reserved(
 
 
 def lasts(body: ReleaseReserved, event: Event) -> timedelta:
-    """Return for how long a release is reserved.
-
-    Args:
-        body: The reservation.
-        event: The event that tells of it.
-    """
+    """Return for how long a release is reserved."""
     return datetime.fromisoformat(body.expires_at) - datetime.fromisoformat(event.at)
 
 

@@ -126,10 +126,6 @@ class Directory:
     def add(self, name: str, data: bytes) -> bytes:
         """Return the header of a member, and note it.
 
-        Args:
-            name: Its name, plain ASCII.
-            data: What is stored.
-
         Raises:
             ValueError: If the name was stored before.
         """
@@ -182,10 +178,6 @@ def begins_like(start: bytes, name: str) -> bool:
     """Return whether bytes look like the beginning of a file with this first member.
 
     A few flipped bits do not hide what a file was meant to be.
-
-    Args:
-        start: The first bytes of a file.
-        name: The name of its first member.
     """
     expected = Directory().add(name, b"")
     sums = range(14, 26)  # The sum and the two sizes.

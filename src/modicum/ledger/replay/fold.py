@@ -48,10 +48,6 @@ def fold_event(state: State, event: Event, record: Record) -> LossChange | None:
 def loss_changes(records: Iterable[Record], state: State) -> Iterator[LossChange]:
     """Yield every loss that came in or was taken back, up to a head.
 
-    Args:
-        records: The log from its beginning.
-        state: The state at that head.
-
     Raises:
         ChainBreakError: If the log is not the one that led to this state.
     """
@@ -114,12 +110,7 @@ class Followed:
             self.balances.charge(release, change.day)
 
     def told(self, release: RecordedRelease, seq: int) -> RecordedRelease:
-        """Return a release in the words of the policy, as it is charged.
-
-        Args:
-            release: The release.
-            seq: The number of the entry that brought it in.
-        """
+        """Return a release in the words of the policy, as it is charged."""
         return self._retelling.release(release, seq)
 
 

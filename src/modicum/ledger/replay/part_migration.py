@@ -63,12 +63,7 @@ class PartMigration:
         self._parts: dict[tuple[Part, int], Part] = {}
 
     def release(self, release: RecordedRelease, seq: int) -> RecordedRelease:
-        """Return a release in the present words.
-
-        Args:
-            release: The release, as it was recorded.
-            seq: The number of the entry that brought it in.
-        """
+        """Return a release in the present words."""
         if self._held(seq) == len(self._chain) - 1 and not self._chain[-1].static:
             return release  # It was told in the present words.
         if all(one.part == EVERYTHING for one in release.mechanisms):

@@ -66,14 +66,7 @@ class Holdings:
     def judged(
         self, actor: str, release: RecordedRelease, day: int, share: Fraction
     ) -> Judged:
-        """Return whether somebody may hold a release besides what they hold.
-
-        Args:
-            actor: Who.
-            release: The release, which they do not hold yet.
-            day: The day on which it is decided, as an ordinal.
-            share: The part of each limit that they may hold.
-        """
+        """Return whether somebody may hold a release besides what they hold."""
         if self._part.share != share:
             self._part = _Part(share)
         balances = self._of(actor)

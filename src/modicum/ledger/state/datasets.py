@@ -94,12 +94,7 @@ class DataSet:
         return max(self.versions)
 
     def consent(self, version: Version, said: Iterable[Agreement]) -> Consent:
-        """Return which owners agree to a version, beside who registered it.
-
-        Args:
-            version: The version.
-            said: What people said to it, oldest first.
-        """
+        """Return which owners agree to a version, beside who registered it."""
         known = self.versions[version.number]
         # It is not signed: of an owner with keys it is no agreement.
         first = Agreement(known.by, True, (OWNER,), known.seq)  # noqa: FBT003
@@ -213,11 +208,6 @@ def _look_again(known: DataSet, version: Version, said: Sequence[Agreement]) -> 
 
 def shred(data: Mapping[str, DataSet], body: DataShredded, by: str) -> None:
     """Let nothing flow from a version any more.
-
-    Args:
-        data: The data sets.
-        body: The version.
-        by: Who shredded it.
 
     Raises:
         ConflictError: If they do not own it, or it was shredded before.

@@ -327,11 +327,7 @@ def _words(contract: str, around: Around) -> tuple[Agreement, ...]:
 
 
 def escrow_to_plain(escrow: Escrow) -> dict[str, Plain]:
-    """Return all of the escrow as plain data.
-
-    Args:
-        escrow: The escrow.
-    """
+    """Return all of the escrow as plain data."""
     return {
         "data_sets": [_data_set_to_plain(*one) for one in escrow.data.items()],
         "flows": [_flow_to_plain(one) for one in escrow.flows.values()],
@@ -340,9 +336,6 @@ def escrow_to_plain(escrow: Escrow) -> dict[str, Plain]:
 
 def escrow_from_plain(plain: dict[str, Any]) -> Escrow:
     """Return the escrow that plain data tells of.
-
-    Args:
-        plain: What `escrow_to_plain` returned.
 
     Raises:
         ValueError: If it is something else; so may `KeyError` and `TypeError` be.

@@ -70,50 +70,29 @@ class Flow:
         return self.contract.uses - self.runs - self.released
 
     def is_open(self, at: str) -> bool:
-        """Return whether it waits or holds at a time.
-
-        Args:
-            at: The time.
-        """
+        """Return whether it waits or holds at a time."""
         done = bool(self.results) or not (self.uses_left or self.running)
         return not self.withdrawn and at < self.contract.expires_at and not done
 
     def counts_bits(self, at: str) -> bool:
-        """Return whether it told something at a time, or may tell it still.
-
-        Args:
-            at: The time.
-        """
+        """Return whether it told something at a time, or may tell it still."""
         return bool(self.released) or (
             not self.withdrawn and at < self.contract.expires_at
         )
 
 
 def proposer_out(by: str, version: int) -> str | None:
-    """Return who does not count among those who agree, since they propose.
-
-    Args:
-        by: Who proposes.
-        version: The version of events that they propose in.
-    """
+    """Return who does not count among those who agree, since they propose."""
     return by if version >= PROPOSER_OUT_SINCE else None
 
 
 def disclosure_of(contract: str) -> str:
-    """Return the id of the disclosure that a score on exact answers takes.
-
-    Args:
-        contract: The digest of its contract.
-    """
+    """Return the id of the disclosure that a score on exact answers takes."""
     return f"{DISCLOSURES}{contract}"
 
 
 def disclosed(contract: Contract) -> str:
-    """Return what the ledger says of a score on exact answers that goes out.
-
-    Args:
-        contract: What lets go of it.
-    """
+    """Return what the ledger says of a score on exact answers that goes out."""
     terms = contract.terms
     assert isinstance(terms, RawSignalTerms)
     form = f"one of {terms.bins} bins" if terms.bins else "as it is"
@@ -155,16 +134,7 @@ def to_release(
     to: str,
     disclosures: Collection[str],
 ) -> str:
-    """Return why something may not go out now, in words; empty if it may.
-
-    Args:
-        flow: The flow.
-        data: The data sets.
-        consent: Where its owners stand.
-        at: The time.
-        to: Who is to be given it.
-        disclosures: The ids of the disclosures in the ledger.
-    """
+    """Return why something may not go out now, in words; empty if it may."""
     contract = flow.contract
     if not isinstance(contract.terms, OutputTerms | SignalTerms | RawSignalTerms):
         return "what runs under it is withheld, and it lets nothing go"
@@ -179,14 +149,7 @@ def to_release(
 def in_general(
     flow: Flow, data: Mapping[str, DataSet], consent: Consents, at: str
 ) -> str:
-    """Return why a contract may not be used now, in words; empty if it may.
-
-    Args:
-        flow: The flow.
-        data: The data sets.
-        consent: Where its owners stand.
-        at: The time.
-    """
+    """Return why a contract may not be used now, in words; empty if it may."""
     contract = flow.contract
     if flow.withdrawn:
         return "it was withdrawn"

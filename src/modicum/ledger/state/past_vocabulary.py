@@ -98,12 +98,7 @@ def redefined_units(
 def new_attributes(
     policies: Sequence[ActivePolicy], vocabulary: Vocabulary
 ) -> frozenset[str]:
-    """Return the attributes of a policy that no earlier one had.
-
-    Args:
-        policies: The policies that were activated, oldest first.
-        vocabulary: The words of the policy.
-    """
+    """Return the attributes of a policy that no earlier one had."""
     known = [vocabulary_of(one.text) for one in policies]
     return vocabulary.attributes.difference(*(one.attributes for one in known if one))
 

@@ -62,11 +62,7 @@ class Standings(Mapping[str, Standing]):
         return len(self._places)
 
     def after(self, seq: int) -> Iterator[str]:
-        """Yield the ids of the releases that came in after an entry, oldest first.
-
-        Args:
-            seq: The number of the entry.
-        """
+        """Yield the ids of the releases that came in after an entry, oldest first."""
         return islice(self._places, bisect_right(self._seqs, seq), None)
 
     def counted_seqs(self, now: str) -> list[int]:
@@ -84,9 +80,6 @@ class Standings(Mapping[str, Standing]):
 
     def bring_in(self, standing: Standing) -> None:
         """Add a release whose id is free.
-
-        Args:
-            standing: Where it stands.
 
         Raises:
             ValueError: If its content is not a SHA-256.

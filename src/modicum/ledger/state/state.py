@@ -91,20 +91,11 @@ class JustStarted(NamedTuple):
     releases: tuple[str, ...] = ()
 
     def then(self, release: str, event: Event) -> JustStarted:
-        """Return them with one more.
-
-        Args:
-            release: The id of what an event starts.
-            event: The event.
-        """
+        """Return them with one more."""
         return JustStarted(event.actor, event.at, (*self.by(event), release))
 
     def by(self, event: Event) -> tuple[str, ...]:
-        """Return those that who acts in an event started at its time.
-
-        Args:
-            event: The event.
-        """
+        """Return those that who acts in an event started at its time."""
         same = (self.actor, self.at) == (event.actor, event.at)
         return self.releases if same else ()
 
@@ -190,10 +181,6 @@ class State:
     def apply(self, event: Event, record_hash: str) -> LossChange | None:
         """Fold one event into the state.
 
-        Args:
-            event: The event.
-            record_hash: The hash of its record.
-
         Returns:
             The loss that it brings in or takes back, if there is one.
 
@@ -241,27 +228,15 @@ class State:
         return known
 
     def described_in(self, standing: Standing) -> int:
-        """Return the number of the entry that tells what a release is.
-
-        Args:
-            standing: Where it stands.
-        """
+        """Return the number of the entry that tells what a release is."""
         return self.redescribed.get(standing.id, (standing.seq,))[-1]
 
     def policy_at(self, seq: int) -> ActivePolicy:
-        """Return the policy that held when an entry was made.
-
-        Args:
-            seq: The number of an entry after the first policy.
-        """
+        """Return the policy that held when an entry was made."""
         return next(one for one in reversed(self.policies) if one.seq <= seq)
 
     def is_present(self, head: str) -> bool:
-        """Return whether nothing came after an entry but expired reservations.
-
-        Args:
-            head: The hash of the entry.
-        """
+        """Return whether nothing came after an entry but expired reservations."""
         return head in (self.head, self.before_expiring)
 
     def due(self, now: str) -> list[str]:

@@ -57,24 +57,14 @@ class ChainReader:
             yield record
 
     def to_the_end(self) -> ChainReader:
-        """Read all that is left, and return this reading.
-
-        Raises:
-            ChainBreakError: At the first entry that does not follow.
-        """
+        """Read all that is left, and return this reading."""
         for _ in self:
             pass
         return self
 
 
 def fill(turn: StoreTurn, records: Iterable[Record], signed: Iterable[bytes]) -> None:
-    """Store a log and its checkpoints in a turn; the log is never in memory whole.
-
-    Args:
-        turn: A turn of an empty ledger.
-        records: The log.
-        signed: The checkpoints, in the order in which they were added.
-    """
+    """Store a log and its checkpoints in a turn; the log is never in memory whole."""
     for batch in batches(records):
         turn.append(batch)
     for data in signed:
@@ -82,11 +72,7 @@ def fill(turn: StoreTurn, records: Iterable[Record], signed: Iterable[bytes]) ->
 
 
 def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Yield records in batches that end after so many records, or so many bytes.
-
-    Args:
-        records: The records.
-    """
+    """Yield records in batches that end after so many records, or so many bytes."""
     batch: list[Record] = []
     size = 0
     for record in records:
@@ -100,30 +86,14 @@ def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def require_same(copy: Iterable[Record], source: ChainReader) -> None:
-    """Refuse a copy that is not the log that was read.
-
-    Args:
-        copy: The copy, from its first record.
-        source: The log, read to its end.
-
-    Raises:
-        VerificationError: If it is another one, or damaged.
-    """
+    """Refuse a copy that is not the log that was read."""
     found = ChainReader(copy).to_the_end()
     if (found.seq, found.head) != (source.seq, source.head):
         raise _changed(f"it ends at entry {found.seq}, and the log at {source.seq}")
 
 
 def require_same_checkpoints(copy: Sequence[bytes], source: Sequence[bytes]) -> None:
-    """Refuse a copy that has other checkpoints than the log that was read.
-
-    Args:
-        copy: Those of the copy.
-        source: Those of the log.
-
-    Raises:
-        VerificationError: If they differ.
-    """
+    """Refuse a copy that has other checkpoints than the log that was read."""
     if list(copy) != list(source):
         raise _changed("its checkpoints are others")
 
@@ -158,16 +128,6 @@ def back_up(
 
     The chain is checked while it is read, and again in the file before that gets its
     name. Decisions are not taken again: `modicum ledger verify` does that.
-
-    Args:
-        store: The ledger.
-        path: The new file.
-        on_entry: Called with the number of each entry that was copied.
-
-    Raises:
-        UsageError: If something is at the path, or the ledger has no entry.
-        UnavailableError: If the ledger, the folder or the disk refuses.
-        VerificationError: If the ledger is broken; there is no new file then.
     """
     with new_ledger(path) as draft:
         # Read first: what is signed must be among the entries that are read after it.

@@ -29,13 +29,6 @@ def new_ledger(path: str | Path) -> Iterator[SqliteStore]:
 
     Until then it lies in a hidden folder beside its place, which only its owner may
     look into. So does the file itself, later on: only its owner may read it.
-
-    Args:
-        path: The name of the new file.
-
-    Raises:
-        UsageError: If something has that name, or belonged to what had it.
-        UnavailableError: If the folder or the disk refuses.
     """
     target = Path(path).resolve()  # A link that leads nowhere yet stays a link.
     refuse_present(path)
@@ -58,12 +51,6 @@ def refuse_present(path: str | Path) -> None:
 
     A write-ahead log of another ledger would destroy the new one; a snapshot of
     another one that went further stands for entries that the new one has not.
-
-    Args:
-        path: The name.
-
-    Raises:
-        UsageError: If so.
     """
     target = Path(path).resolve()
     if os.path.lexists(target):

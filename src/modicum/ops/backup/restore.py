@@ -58,20 +58,7 @@ def restore(
     heads: Heads,
     on_entry: Callable[[int], None] | None = None,
 ) -> Restored:
-    """Copy a backup to where no ledger is; it is there as a whole, or not at all.
-
-    Args:
-        backup: The path of the backup.
-        ledger: Where to: a path, or a URL of PostgreSQL.
-        heads: What the backup is held against.
-        on_entry: Called with the number of each entry that was verified.
-
-    Raises:
-        UsageError: If there is no backup, or there is a ledger already.
-        UnavailableError: If the store, the folder or the disk refuses.
-        VerificationError: If the backup is broken, or not the one that was noted;
-            nothing is written then.
-    """
+    """Copy a backup to where no ledger is; it is there as a whole, or not at all."""
     target = open_store(ledger)
     _refuse_present(target, ledger)
     # What a policy made of the losses is no reason to lose them.

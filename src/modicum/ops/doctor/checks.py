@@ -32,18 +32,7 @@ def examine(
     on_entry: Callable[[int], None] | None = None,
     boxes: Iterable[Sandbox] = (),
 ) -> Diagnosis:
-    """Return what is found about this machine, and a ledger. Adds no entry.
-
-    Args:
-        ledger: The path or URL of a ledger; None to look at none.
-        clock: The time of day.
-        deep: Whether to read the whole log, and take every decision again.
-        on_entry: Called with the number of each entry that was checked so.
-        boxes: Sandboxes to try.
-
-    Raises:
-        VerificationError: If what is there is no ledger, or one of a later version.
-    """
+    """Return what is found about this machine, and a ledger. Adds no entry."""
     findings = [
         check_python(),
         *check_libraries(requirements(metadata.requires("modicum") or ())),
@@ -56,15 +45,7 @@ def examine(
 
 
 def write_bundle(path: Path, diagnosis: Diagnosis) -> None:
-    """Write what anybody may know into a file, as JSON.
-
-    Args:
-        path: The file.
-        diagnosis: What was found; of its words, none is written.
-
-    Raises:
-        UsageError: If the file cannot be written.
-    """
+    """Write what anybody may know into a file, as JSON."""
     document = {
         "modicum": "doctor/v1",
         "checks": [one.to_facts() for one in diagnosis.findings],

@@ -76,11 +76,7 @@ class Finding:
 
 
 def is_harmless(fact: Fact) -> bool:
-    """Return whether a fact is a number, yes or no, a version or a known word.
-
-    Args:
-        fact: The fact.
-    """
+    """Return whether a fact is a number, yes or no, a version or a known word."""
     if not isinstance(fact, str):
         return True
     is_version = len(fact) <= _VERSION_LENGTH_MAX and _VERSION.fullmatch(fact)
@@ -88,21 +84,12 @@ def is_harmless(fact: Fact) -> bool:
 
 
 def known_word(text: str) -> str:
-    """Return a text if a fact may be so, else `other`.
-
-    Args:
-        text: What something outside says of itself.
-    """
+    """Return a text if a fact may be so, else `other`."""
     return text if is_harmless(text) else "other"
 
 
 def of_error(name: str, error: ModicumError) -> Finding:
-    """Return the finding of a check that ended with a mistake.
-
-    Args:
-        name: The check.
-        error: The mistake; of its words, only the code is a fact.
-    """
+    """Return the finding of a check that ended with a mistake."""
     problem = error.problems[0]
     return Finding(
         name,

@@ -47,13 +47,7 @@ class Opened:
 def check_log(
     opened: Opened, *, deep: bool, on_entry: Callable[[int], None] | None = None
 ) -> Iterator[Finding]:
-    """Yield what is found about a log. Writes nothing.
-
-    Args:
-        opened: The ledger.
-        deep: Whether to read all of it, and take every decision again.
-        on_entry: Called with the number of each entry that was checked so.
-    """
+    """Yield what is found about a log. Writes nothing."""
     try:
         state = opened.workspace.state()
         yield _check_length(state)

@@ -38,11 +38,7 @@ class Requirement:
 
 
 def requirements(written: Iterable[str]) -> list[Requirement]:
-    """Return what is needed by whoever runs modicum.
-
-    Args:
-        written: As the metadata of a package has it.
-    """
+    """Return what is needed by whoever runs modicum."""
     found = (_REQUIREMENT.fullmatch(one.strip()) for one in written)
     return [
         Requirement(one["name"], one["least"] or "", one["extra"] or "")
@@ -52,11 +48,7 @@ def requirements(written: Iterable[str]) -> list[Requirement]:
 
 
 def installed(name: str) -> str | None:
-    """Return the version of a library; None if it is not installed.
-
-    Args:
-        name: The library.
-    """
+    """Return the version of a library; None if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -64,12 +56,7 @@ def installed(name: str) -> str | None:
 
 
 def is_enough(found: str, least: str) -> bool:
-    """Return whether a version is another one or later.
-
-    Args:
-        found: A version. What follows its numbers is not looked at.
-        least: Numbers with dots; empty for any version.
-    """
+    """Return whether a version is another one or later."""
     return _numbers(found) >= _numbers(least)
 
 
@@ -95,11 +82,7 @@ def check_python() -> Finding:
 
 
 def check_libraries(needed: Iterable[Requirement]) -> Iterator[Finding]:
-    """Yield whether what is needed is there; one finding for each extra.
-
-    Args:
-        needed: The libraries.
-    """
+    """Yield whether what is needed is there; one finding for each extra."""
     by_extra: dict[str, list[Requirement]] = defaultdict(list)
     for one in needed:
         by_extra[one.extra].append(one)
@@ -112,13 +95,7 @@ def check_libraries(needed: Iterable[Requirement]) -> Iterator[Finding]:
 def _checked(
     extra: str, libraries: list[Requirement], own: list[Requirement]
 ) -> Finding:
-    """Return whether the libraries of an extra are there.
-
-    Args:
-        extra: Its name; empty for what is always needed.
-        libraries: All of them.
-        own: Those that no other extra brings: without any, it was not asked for.
-    """
+    """Return whether the libraries of an extra are there."""
     versions = {one.name: installed(one.name) for one in libraries}
     facts = {
         name: None if version is None else known_word(version)
@@ -147,11 +124,7 @@ def _checked(
 
 
 def check_clock(clock: Clock) -> Finding:
-    """Return whether the time of day goes forward.
-
-    Args:
-        clock: The clock.
-    """
+    """Return whether the time of day goes forward."""
     first, second = clock.now(), clock.now()
     if second < first:
         says = f"the clock went back, from {first} to {second}"

@@ -14,21 +14,13 @@ if TYPE_CHECKING:
 
 
 def sandboxes(uid: int | None) -> Iterator[Sandbox]:
-    """Yield the sandbox of each tier. Nothing is looked for yet.
-
-    Args:
-        uid: As root, the user that programs run as; None for others.
-    """
+    """Yield the sandbox of each tier. Nothing is looked for yet."""
     for tier in (factory.bubblewrap, factory.gvisor, factory.wasm):
         yield tier(uid)
 
 
 def check_sandboxes(boxes: Iterable[Sandbox]) -> Iterator[Finding]:
-    """Yield of each sandbox whether programs can be held by it here.
-
-    Args:
-        boxes: The sandboxes; the test of each takes some seconds.
-    """
+    """Yield of each sandbox whether programs can be held by it here."""
     for box in boxes:
         yield _checked(box)
 

@@ -21,11 +21,7 @@ _KEY_BYTES_MAX = 16 * 1024
 
 
 def check_file(ledger: str) -> Iterator[Finding]:
-    """Yield what is found about a ledger's file, which is there.
-
-    Args:
-        ledger: Its path.
-    """
+    """Yield what is found about a ledger's file, which is there."""
     path = Path(ledger).resolve()
     yield _check_turn(path)
     yield _check_room(path)

@@ -115,14 +115,7 @@ class QueryRisk:
     unseen: Risk
 
     def choose(self, tau: Number) -> Choice:
-        """Return the largest epsilon for any rows; it may be told to anybody.
-
-        Args:
-            tau: The least ratio of the indicators of two people; above 0, at most 1.
-
-        Raises:
-            InputError: If tau is out of range.
-        """
+        """Return the largest epsilon for any rows; it may be told to anybody."""
         return self.unseen.choose(tau)
 
     def loss_at(self, choice: Choice) -> Fraction | None:
@@ -136,20 +129,12 @@ class QueryRisk:
         return self.asked.loss_at(self.unseen.noise, choice.epsilon)
 
     def fits(self, choice: Choice) -> bool:
-        """Return whether the query, as it is asked, loses no more than was chosen.
-
-        Args:
-            choice: What was chosen.
-        """
+        """Return whether the query, as it is asked, loses no more than was chosen."""
         most = self.loss_at(choice)
         return most is not None and self.asked.query.asked.loss <= most
 
     def file_at(self, choice: Choice) -> str:
-        """Return the query file with what was chosen as its loss; empty for nothing.
-
-        Args:
-            choice: What was chosen.
-        """
+        """Return the query file with what was chosen as its loss; empty for nothing."""
         loss = self.loss_at(choice)
         if loss is None:
             return ""
@@ -157,11 +142,7 @@ class QueryRisk:
         return release_text(with_number(written(self.asked.query.file), path, loss))
 
     def to_dict(self, choice: Choice) -> dict[str, Any]:
-        """Return the documented JSON form; it may be told to anybody.
-
-        Args:
-            choice: What was chosen.
-        """
+        """Return the documented JSON form; it may be told to anybody."""
         loss = self.loss_at(choice)
         found: dict[str, Any] = schema.plain(
             escrow.QueryRisk(
@@ -214,18 +195,7 @@ def contract_risk(
 def risk_of(
     flow: Flow, known: Mapping[str, DataSet], compiled: CompiledPolicy, facts: Facts
 ) -> QueryRisk:
-    """Return what an epsilon means for a query of a contract.
-
-    Args:
-        flow: The contract.
-        known: The data sets.
-        compiled: The active policy.
-        facts: What else is given.
-
-    Raises:
-        InputError: As for `contract_risk`.
-        StaleError: As for `contract_risk`.
-    """
+    """Return what an epsilon means for a query of a contract."""
     charge, data = _charge(flow, facts.query), flow.contract.data
     tables = tables_of(known, data.values(), compiled)
     read = read_query(charge.text, tables, compiled)
@@ -269,17 +239,7 @@ def query_risk(
 def risk_of_file(
     text: str, known: Mapping[str, DataSet], compiled: CompiledPolicy, facts: Facts
 ) -> QueryRisk:
-    """Return what an epsilon means for a query of the newest data.
-
-    Args:
-        text: A query file.
-        known: The data sets.
-        compiled: The active policy.
-        facts: What else is given.
-
-    Raises:
-        InputError: As for `query_risk`.
-    """
+    """Return what an epsilon means for a query of the newest data."""
     newest = newest_of(known, compiled)
     read = newest.read(text, compiled)
     charge_of(text, read, compiled)  # What cannot be priced cannot be asked.

@@ -33,15 +33,7 @@ _TIERS: Final = {
 
 
 def sandbox_of(tier: str, uid: int | None = None) -> Sandbox:
-    """Return the sandbox of a tier. Nothing is looked for yet.
-
-    Args:
-        tier: What people call it.
-        uid: As root, the user that programs run as, and that nobody else is.
-
-    Raises:
-        UsageError: If there is no such tier.
-    """
+    """Return the sandbox of a tier. Nothing is looked for yet."""
     if tier not in _TIERS:
         raise UsageError(
             Problem(
@@ -114,30 +106,13 @@ class EscrowEquipment:
 
         They never lie in a file system, and end with this process at the latest. What
         memory is swapped out is the machine's to encrypt.
-
-        Args:
-            sealed: What lies in the vault.
-            media: How its rows are written: `csv` or `parquet`.
-
-        Raises:
-            VerificationError: If it is not what was put in.
-            UnavailableError: If its key cannot be had, or was destroyed.
         """
         with self.rows_in(self.vault.open(sealed), media, sealed.id) as rows:
             yield rows
 
     @contextmanager
     def rows_in(self, content: bytes, media: str, name: str) -> Iterator[Source]:
-        """Return the rows of a file, in memory that has no name.
-
-        Args:
-            content: The file.
-            media: As for `rows`.
-            name: The data set, for messages.
-
-        Raises:
-            InputError: If it is no such file.
-        """
+        """Return the rows of a file, in memory that has no name."""
         handle = os.memfd_create("modicum", os.MFD_CLOEXEC)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -157,26 +132,12 @@ class EscrowEquipment:
         opens: Collection[str] = (),
         still: Still = go_on,
     ) -> Iterator[Apart]:
-        """Begin work on rows in a process of its own, which ends with the block.
-
-        Args:
-            work: A function of a module; it is given equipment, and what follows.
-            given: What it is given.
-            opens: The ids of what it may open in the vault.
-            still: Raises if nobody waits any more, until all is open.
-
-        Raises:
-            ModicumError: If something cannot be opened, or does not fit.
-        """
+        """Begin work on rows in a process of its own, which ends with the block."""
         folder = self._place.vault.absolute()  # The reader has a folder of its own.
         with Reader(self.keys, opens, still) as reader:
             reader.begin((folder, work, given))
             yield reader
 
     def pause(self, seconds: float) -> None:
-        """Wait for something that may be there again soon.
-
-        Args:
-            seconds: How long.
-        """
+        """Wait for something that may be there again soon."""
         time.sleep(seconds)

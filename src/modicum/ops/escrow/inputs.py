@@ -19,14 +19,7 @@ _MEDIA: Final[dict[str, Literal["csv", "parquet"]]] = {
 
 
 def read_rows(path: Path) -> tuple[bytes, Literal["csv", "parquet"]]:
-    """Return the rows of a file as they are, and how they are written.
-
-    Args:
-        path: The file, whose name ends in `.csv` or `.parquet`.
-
-    Raises:
-        InputError: If its name ends otherwise, or it cannot be read.
-    """
+    """Return the rows of a file as they are, and how they are written."""
     media = _MEDIA.get(path.suffix.lower())
     if media is None:
         raise InputError(
@@ -47,40 +40,17 @@ def read_rows(path: Path) -> tuple[bytes, Literal["csv", "parquet"]]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file.
-
-    Args:
-        path: The file.
-
-    Raises:
-        InputError: If it cannot be read, or is no text.
-    """
+    """Return the text of a file."""
     return decode_text(read_bytes(path), str(path))
 
 
 def read_task(path: Path) -> TaskFile:
-    """Return the task of a file.
-
-    Args:
-        path: The file.
-
-    Raises:
-        InputError: With the mistake found, and its place.
-    """
+    """Return the task of a file."""
     return read_task_file(read_document(read_bytes(path), str(path)))
 
 
 def read_program(path: Path, scores: Range, *, compares: bool) -> Program:
-    """Return a program that somebody wrote: a module if its name ends in `.wasm`.
-
-    Args:
-        path: The file.
-        scores: Where its scores lie.
-        compares: Whether it holds exact answers against the private ones.
-
-    Raises:
-        InputError: If it cannot be read, or is no program.
-    """
+    """Return a program that somebody wrote: a module if its name ends in `.wasm`."""
     code = read_bytes(path)
     if path.suffix.lower() == ".wasm":
         return Program("wasm", code[: CODE_BYTES_MAX["wasm"] + 1], {}, scores, compares)

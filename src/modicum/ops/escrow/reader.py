@@ -125,28 +125,13 @@ class Reader:
         self._leave()
 
     def begin(self, job: object) -> None:
-        """Let it open what it needs, and look whether all fits.
-
-        Args:
-            job: The folder of the vault, the work, and what that is given.
-
-        Raises:
-            ModicumError: If it does not, or nobody waits any more.
-        """
+        """Let it open what it needs, and look whether all fits."""
         self._send((os.getpid(), job))
         told, _ = self._next(self._still)
         check(isinstance(told, Ready), "work yields once all is open")
 
     def finish(self, run: int, scorer: Scorer | None = None) -> Mapping[str, str]:
-        """Let it go on, and return what it sealed.
-
-        Args:
-            run: The number of the run.
-            scorer: What scores; None if nothing is to be scored.
-
-        Raises:
-            ModicumError: If it fails, or its process ends.
-        """
+        """Let it go on, and return what it sealed."""
         answer: object = run
         while True:
             self._send(answer)
@@ -220,15 +205,7 @@ class Reader:
 
 
 def received(own: socket.socket, length: int) -> bytes:
-    """Return so many bytes.
-
-    Args:
-        own: Where they come.
-        length: How many.
-
-    Raises:
-        EOFError: If they do not come.
-    """
+    """Return so many bytes."""
     found = bytearray()
     while len(found) < length:
         part = own.recv(length - len(found))

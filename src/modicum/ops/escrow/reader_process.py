@@ -36,11 +36,7 @@ _SET_DEATH_SIGNAL: Final = 1
 
 
 def main(handle: int) -> None:
-    """Do the one piece of work that is asked for, and tell how it went.
-
-    Args:
-        handle: The socket of whoever began this.
-    """
+    """Do the one piece of work that is asked for, and tell how it went."""
     own = _Parent(socket.socket(fileno=handle))
     try:
         forbid_core_dumps()
@@ -122,23 +118,13 @@ class _AskedKeys:
         raise _out_of_place("the current key")
 
     def wrap(self, data_key: bytes, context: Context) -> Wrapped:
-        """Return a data key, wrapped.
-
-        Args:
-            data_key: The key.
-            context: What it is for.
-        """
+        """Return a data key, wrapped."""
         self._own.tell(Wrap(data_key, context.id, context.digest))
         found: Wrapped = self._own.heard()
         return found
 
     def unwrap(self, wrapped: Wrapped, context: Context) -> bytes:
-        """Return a data key.
-
-        Args:
-            wrapped: The key, wrapped.
-            context: What it is for.
-        """
+        """Return a data key."""
         self._own.tell(Unwrap(wrapped.data, wrapped.key_id, context.id, context.digest))
         found: bytes = self._own.heard()
         return found

@@ -57,11 +57,7 @@ class RiskyQuery:
 
     @property
     def question(self) -> Question:
-        """The query, read by those who look at rows without noise.
-
-        Raises:
-            InputError: If they do not read it.
-        """
+        """The query, read by those who look at rows without noise."""
         declared = self.query.asked.tables.by_name[self.table].columns
         return read_question(self.sql, {self.table: tuple(declared)}, self.unit.id)
 
@@ -71,14 +67,7 @@ class RiskyQuery:
         return str(written(self.query.file)["query"]["sql"])
 
     def noise(self, delta: Number | None) -> Noise:
-        """Return its noise for any epsilon, from what is public alone.
-
-        Args:
-            delta: For Gaussian noise; None else.
-
-        Raises:
-            InputError: If it is missing, out of range, or of no use.
-        """
+        """Return its noise for any epsilon, from what is public alone."""
         norms, groups = self.line.norms[self.unit.name], self.query.lowered.groups
         if self.measure == "eps":
             if delta is not None:
@@ -134,15 +123,7 @@ class RiskyQuery:
 
 
 def risky(query: QueryFile) -> RiskyQuery:
-    """Return a query whose indicators are known.
-
-    Args:
-        query: The query. No table is read.
-
-    Raises:
-        InputError: If they are not; why follows from the query, and from what is
-            declared, alone.
-    """
+    """Return a query whose indicators are known."""
     name = query.asked.unit
     for reason, remedy in _obstacles(query):
         raise InputError(

@@ -41,17 +41,7 @@ class KeysRotated:
 
 
 def keys_in_use(vault: Path, keys: Path) -> KeysInUse:
-    """Return which keys wrap those of a vault.
-
-    Args:
-        vault: Its folder.
-        keys: The file with its keys, or that names the service that has them.
-
-    Raises:
-        UnavailableError: If the keys, or the vault, cannot be read.
-        UsageError: If there is no vault.
-        VerificationError: If a wrapped key is damaged.
-    """
+    """Return which keys wrap those of a vault."""
     current = named_keys(keys).current()
     found = _opened(vault, keys).wrapped_under()
     return KeysInUse(current, {current: 0, **found})
@@ -77,19 +67,7 @@ def rotate_keys(vault: Path, keys: Path) -> KeysRotated:
 
 
 def retire_old_key(key: str, keys: Path, vaults: Sequence[Path]) -> None:
-    """Destroy an old key of a file.
-
-    Args:
-        key: The key.
-        keys: The file.
-        vaults: All vaults whose keys the file wraps.
-
-    Raises:
-        UnavailableError: If the keys, or a vault, cannot be read.
-        UsageError: If a service has the keys; it is the current one or not there; or
-            something is wrapped under it.
-        VerificationError: If a wrapped key is damaged.
-    """
+    """Destroy an old key of a file."""
     if not holds_keys(keys):
         raise UsageError(
             Problem(

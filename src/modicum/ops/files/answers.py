@@ -29,12 +29,6 @@ def writing_to(path: Path | None) -> Iterator[Write]:
 
     What is yielded raises `UnavailableError` if answers cannot be written in the end.
     If they stand in the file beside, complete, that one is kept, and named.
-
-    Args:
-        path: The file, `.csv` or `.json`; None to write nothing.
-
-    Raises:
-        UsageError: If it cannot be written.
     """
     if path is None:
         yield lambda _: None
@@ -102,11 +96,7 @@ class _Part:
 
 
 def to_csv(answers: Answers) -> str:
-    """Return answers as CSV: keys, and value, low and high of each aggregate.
-
-    Args:
-        answers: The answers.
-    """
+    """Return answers as CSV: keys, and value, low and high of each aggregate."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = [
@@ -126,11 +116,7 @@ def to_csv(answers: Answers) -> str:
 
 
 def to_json(answers: Answers) -> str:
-    """Return answers as one JSON document.
-
-    Args:
-        answers: The answers.
-    """
+    """Return answers as one JSON document."""
     return json.dumps(answers.to_dict(), ensure_ascii=False, indent=2) + "\n"
 
 

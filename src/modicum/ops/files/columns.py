@@ -47,16 +47,6 @@ def drafted_from(place: str, table: str | None, vocabulary: Vocabulary) -> Table
 
     Types of Parquet and DuckDB are those of the file. Of a CSV file, the first 10,000
     rows are read; nothing that they hold becomes part of the draft but types and steps.
-
-    Args:
-        place: A Parquet or CSV file, a folder or pattern of Parquet files, or
-            `FILE.duckdb::TABLE`.
-        table: What the table is to be called; None for the name of the file.
-        vocabulary: The words of the policy.
-
-    Raises:
-        InputError: If the data cannot be read, or none of its columns be declared.
-        UsageError: If the engine that reads it is not installed.
     """
     source = source_of(place, table or "")
     path, _, inside = place.partition("::")

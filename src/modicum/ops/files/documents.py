@@ -22,15 +22,7 @@ _AS_IT_WAS = "the file is as it was; make room for the new text"
 def read_bytes(
     path: str | Path, remedy: str = "correct the path, or make the file"
 ) -> bytes:
-    """Return a file's bytes, at most a little over the limit for texts.
-
-    Args:
-        path: The file.
-        remedy: What helps if it is not there.
-
-    Raises:
-        InputError: If it cannot be read.
-    """
+    """Return a file's bytes, at most a little over the limit for texts."""
     try:
         with Path(path).open("rb") as file:
             return file.read(TEXT_BYTES_MAX + 1)
@@ -65,11 +57,7 @@ def load_policy(path: str | Path) -> CompiledPolicy:
 
 
 def canonical_policy(path: str | Path) -> tuple[CompiledPolicy, str]:
-    """Return the policy of a file with its canonical text, whose hash is its digest.
-
-    Raises:
-        InputError: With every mistake found, each with file, line and column.
-    """
+    """Return the policy of a file with its canonical text, whose hash is its digest."""
     compiled, node = _compiled(read_bytes(path), path)
     return compiled, formatted(node)
 
@@ -86,15 +74,7 @@ def _compiled(data: bytes, path: str | Path) -> tuple[CompiledPolicy, Node]:
 
 
 def lay_out_policy(path: str | Path, *, write: bool) -> bool:
-    """Return whether a policy file was not in canonical layout, comments apart.
-
-    Args:
-        path: A policy, or a part that others include: it has no key `modicum`.
-        write: Whether to rewrite the file. What it includes stays as it is.
-
-    Raises:
-        InputError: If it has mistakes, or cannot be written.
-    """
+    """Return whether a policy file was not in canonical layout, comments apart."""
     data = read_bytes(path)
     node = read_document(data, str(path))
     if _is_part(node):
@@ -186,11 +166,7 @@ def load_release(path: str | Path) -> Node:
 
 
 def standard_input(stream: BinaryIO) -> Node:
-    """Return what stands on standard input as a tree that knows its places.
-
-    Raises:
-        InputError: If it is not one YAML or JSON document.
-    """
+    """Return what stands on standard input as a tree that knows its places."""
     return read_document(stream.read(TEXT_BYTES_MAX + 1), "standard input")
 
 

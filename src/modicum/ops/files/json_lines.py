@@ -21,17 +21,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_json_lines(lines: BinaryIO, file: Path, batch: Batch) -> None:
-    """Read the requests of a file; blank lines are nothing.
-
-    Args:
-        lines: Its bytes.
-        file: Its name, for messages.
-        batch: Takes the requests, and the mistakes of each line.
-
-    Raises:
-        InputError: If a line is too long, or there are too many.
-        OSError: If the file cannot be read.
-    """
+    """Read the requests of a file; blank lines are nothing."""
     number = 0
     while line := lines.readline(LINE_BYTES_MAX + 1):
         number += 1
@@ -44,13 +34,7 @@ def read_json_lines(lines: BinaryIO, file: Path, batch: Batch) -> None:
 
 
 def handed(piece: Piece, source: str = "", utility: Node | None = None) -> Handed:
-    """Return the request that a JSON text holds, to be read.
-
-    Args:
-        piece: The text.
-        source: Where it was written down, in words; its file and line, if left out.
-        utility: What is said about its worth beside it.
-    """
+    """Return the request that a JSON text holds, to be read."""
     line = piece.before + 1
     return Handed(
         source or f"{piece.file}:{line}",
@@ -75,11 +59,7 @@ def _refuse_large(line: bytes, mark: Mark) -> None:
 
 
 def plain_of(piece: Piece) -> dict[str, object] | None:
-    """Return what a JSON text says; None if only a strict look at it can tell.
-
-    Args:
-        piece: The text.
-    """
+    """Return what a JSON text says; None if only a strict look at it can tell."""
     try:
         found = _READER.decode(decode_text(piece.text, piece.file))
     except (InputError, ValueError, RecursionError):

@@ -36,17 +36,7 @@ class Suite:
 
 
 def load_suites(paths: Sequence[Path]) -> list[Suite]:
-    """Return the policy tests of files and folders.
-
-    Args:
-        paths: Files of tests; policies, for the tests next to them that are about
-            them; folders, with all below them. None mean this folder, without those
-            below it.
-
-    Raises:
-        InputError: With every mistake found in the tests and their policies.
-        UsageError: If there are no tests.
-    """
+    """Return the policy tests of files and folders."""
     found = Problems()
     policies: dict[Path, CompiledPolicy] = {}
     suites: list[Suite] = []
@@ -76,15 +66,7 @@ def load_suites(paths: Sequence[Path]) -> list[Suite]:
 def run_suites(
     suites: Iterable[Suite], *, on_test: Callable[[int], None] | None = None
 ) -> list[tuple[Suite, list[Answer]]]:
-    """Return what the policies answer to all tests.
-
-    Args:
-        suites: The tests.
-        on_test: Called with how many tests have run.
-
-    Raises:
-        InputError: With every mistake in the histories of the tests.
-    """
+    """Return what the policies answer to all tests."""
     found = Problems()
     answers: list[tuple[Suite, list[Answer]]] = []
     run = 0

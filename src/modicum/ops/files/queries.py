@@ -115,13 +115,5 @@ def _declared(
 
 
 def load_tables(path: str | Path, vocabulary: Vocabulary) -> Tables:
-    """Return what a file declares about tables.
-
-    Args:
-        path: The file.
-        vocabulary: The words of the policy.
-
-    Raises:
-        InputError: With the mistakes found, each with its place.
-    """
+    """Return what a file declares about tables."""
     return read_tables(read_document(read_bytes(path), str(path)), vocabulary)

@@ -49,15 +49,7 @@ class Page:
 
 
 def pages(file: BinaryIO, metadata: Any) -> Iterator[Page]:
-    """Yield every page of a file, by what stands in its header.
-
-    Args:
-        file: The file; where it stands afterwards is not said.
-        metadata: Its footer, as pyarrow reads it.
-
-    Raises:
-        ValueError: If a header is not as the format wants it.
-    """
+    """Yield every page of a file, by what stands in its header."""
     for group in range(metadata.num_row_groups):
         columns = metadata.row_group(group)
         for place in range(columns.num_columns):
@@ -158,18 +150,7 @@ _VALUES_MAX = 4 * REQUESTS_MAX
 
 
 def read_table(stream: BinaryIO, file: Path, batch: Batch) -> None:
-    """Read the requests of a table.
-
-    Args:
-        stream: Its bytes.
-        file: Its name, for messages.
-        batch: Takes the requests, and the mistakes of each row.
-
-    Raises:
-        InputError: If pyarrow is missing, the file cannot be read, its columns or
-            the number of its rows are others than they may be, or it would become
-            too large.
-    """
+    """Read the requests of a table."""
     pa = library()
     from pyarrow import parquet
 
@@ -278,11 +259,7 @@ def _add(rows: Any, place: int, source: str, batch: Batch) -> None:
 
 
 def _cell(rows: Any, column: str, place: int, source: str) -> object:
-    """Return what stands in a cell; None if nothing does.
-
-    Raises:
-        InputError: If it is longer than a line may be.
-    """
+    """Return what stands in a cell; None if nothing does."""
     scalar = rows.column(column)[place]
     # A text is measured before it is copied.
     size = scalar.as_buffer().size if _has_bytes(scalar) else 0

@@ -22,16 +22,7 @@ BYTES_MAX = 2**30
 
 
 def write_workload(workload: Workload, path: str | Path) -> None:
-    """Write a workload; who reads the file finds the old one or the new one, whole.
-
-    Args:
-        workload: The workload.
-        path: The file, whose name ends in ``.json`` or ``.parquet``.
-
-    Raises:
-        InputError: If the name ends in something else, or pyarrow is missing.
-        UsageError: If the file cannot be written.
-    """
+    """Write a workload; who reads the file finds the old one or the new one, whole."""
     target = Path(path)
     check_suffix(target)
     real = target.resolve()  # A link stays a link.
@@ -52,14 +43,7 @@ def write_workload(workload: Workload, path: str | Path) -> None:
 
 
 def read_workload(path: str | Path) -> Workload:
-    """Return the workload of a file.
-
-    Args:
-        path: The file, whose name ends in ``.json`` or ``.parquet``.
-
-    Raises:
-        InputError: If it cannot be read, or is not a workload, with what is wrong.
-    """
+    """Return the workload of a file."""
     source = Path(path)
     check_suffix(source)
     try:
@@ -85,14 +69,7 @@ def _in_file(path: Path, problem: Problem) -> Problem:
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a name that says no format.
-
-    Args:
-        path: The file; it need not be there.
-
-    Raises:
-        InputError: If its name ends in something else.
-    """
+    """Refuse a name that says no format."""
     if path.suffix not in SUFFIXES:
         raise InputError(
             Problem(

@@ -33,11 +33,7 @@ class Piece:
     before: int = 0
 
     def read(self) -> Node:
-        """Return it as a tree that knows its places in the file.
-
-        Raises:
-            InputError: If it is not one YAML or JSON document.
-        """
+        """Return it as a tree that knows its places in the file."""
         try:
             node = read_document(self.text, self.file)
         except InputError:
@@ -48,12 +44,7 @@ class Piece:
 
 
 def pieces(data: bytes, file: str) -> Iterator[Piece]:
-    """Yield the documents of a YAML text, without empty ones unless that is all.
-
-    Args:
-        data: The text.
-        file: Its name, for messages.
-    """
+    """Yield the documents of a YAML text, without empty ones unless that is all."""
     data = data.removeprefix(_BYTE_ORDER_MARK)
     begin = before = 0
     found = False

@@ -213,13 +213,7 @@ class _Matrix:
 
 
 def _filled(worth: Numbers, costs: Integers, left: int) -> float:
-    """Return the most that requests can ask of a coordinate if another one holds.
-
-    Args:
-        worth: What each asks of the one.
-        costs: What each asks of the other.
-        left: What is left of the other.
-    """
+    """Return the most that requests can ask of a coordinate if another one holds."""
     fits = costs <= left
     worth, costs = worth[fits], costs[fits]
     with np.errstate(divide="ignore", invalid="ignore"):

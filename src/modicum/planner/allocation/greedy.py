@@ -73,11 +73,6 @@ def _sums(begin: Integers, end: Integers, price: Numbers) -> Numbers:
 def efficiencies(problem: Problem, contests: Contests, favored: Integers) -> Numbers:
     """Return the DPK score: what a request is worth for what it takes where it hurts.
 
-    Args:
-        problem: The round.
-        contests: What is competed for.
-        favored: The coordinate of each contested pair.
-
     Returns:
         The weight of each request over the sum, over the contested pairs it asks for,
         of its cost as a share of the pair's capacity at the favored coordinate;

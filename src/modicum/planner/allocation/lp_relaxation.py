@@ -165,11 +165,6 @@ def knapsacks(
 def relaxed(problem: Problem, held: Knapsacks, among: Integers) -> Relaxed:
     """Return how much of each request is best accepted, and at which prices.
 
-    Args:
-        problem: The round.
-        held: Its rows, one coordinate each.
-        among: The requests that may be accepted.
-
     Raises:
         InputError: If the solver is not installed.
     """

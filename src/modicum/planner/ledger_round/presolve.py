@@ -16,12 +16,7 @@ from modicum.policy import CompiledPolicy
 
 
 def filter_of(compiled: CompiledPolicy, number: int) -> Filter:
-    """Return what a rule over history admits once everything is unlocked.
-
-    Args:
-        compiled: The policy.
-        number: The number of the rule.
-    """
+    """Return what a rule over history admits once everything is unlocked."""
     return compiled.filter_of(budget_of(compiled, number))
 
 
@@ -40,11 +35,7 @@ class Constraining:
         self._known: dict[int, bool] = {}
 
     def among(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """Return those of some rules that a plan has to look at.
-
-        Args:
-            numbers: The numbers of the rules.
-        """
+        """Return those of some rules that a plan has to look at."""
         return tuple(one for one in numbers if self._decides(one))
 
     def _decides(self, number: int) -> bool:

@@ -106,12 +106,7 @@ class _Cells:
         )
 
     def rows(self, asks: list[RuleDemand], rules: list[int]) -> Iterator[RuleRows]:
-        """Yield the rows of rules that are asked for the very same.
-
-        Args:
-            asks: What they are asked for.
-            rules: Their numbers.
-        """
+        """Yield the rows of rules that are asked for the very same."""
         count = self._asked.family.segments.count
         together = np.zeros((count, len(self._asked.coordinates)), np.int64)
         meets = np.zeros((len(asks), count), np.bool_)
@@ -250,11 +245,7 @@ class RoundProblem:
     compiled: CompiledPolicy
 
     def cell_words(self, place: int) -> str:
-        """Return the cell of a place in words; empty if it is everything.
-
-        Args:
-            place: The number of the place.
-        """
+        """Return the cell of a place in words; empty if it is everything."""
         unit = self.compiled.rules[int(self.problem.line[place])].unit
         (asked,) = (one for one in self.asked if one.unit == unit)
         boxes = asked.then.boxes(int(self.segments[place]))

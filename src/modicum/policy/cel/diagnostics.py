@@ -43,12 +43,7 @@ def needs_number(part: Part) -> CelError:
 
 
 def not_a_list(left: Operand, right: Part) -> CelError:
-    """Return the error for `in` with something that is no list.
-
-    Args:
-        left: What is looked for.
-        right: What it is looked for in.
-    """
+    """Return the error for `in` with something that is no list."""
     error = outside(
         right.at,
         "`in` looks into a list, m.attributes or m.contribution_bound",
@@ -97,12 +92,7 @@ _NO_PLAIN_BEGINNING = frozenset("\"'![")
 
 
 def problem_of(error: CelError, node: Scalar) -> Problem:
-    """Return the problem of a predicate.
-
-    Args:
-        error: What is wrong with it.
-        node: Where it is written.
-    """
+    """Return the problem of a predicate."""
     return Problem(
         error.code,
         error.message,

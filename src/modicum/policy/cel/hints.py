@@ -38,10 +38,6 @@ _CURLY = "“”„‘’«»"  # noqa: RUF001 - what word processors write
 def syntax_error(source: str, at: Place) -> CelError:
     """Return the error for a text that is no CEL.
 
-    Args:
-        source: The text.
-        at: Where the parser gave up.
-
     Returns:
         An error that names the slip and its remedy, if it is a known one.
     """
@@ -64,12 +60,7 @@ def negation_as_function(source: str) -> CelError:
 
 
 def chained(source: str, at: Place) -> CelError:
-    """Return the error for ``1 <= x <= 3``.
-
-    Args:
-        source: The text.
-        at: Where it begins.
-    """
+    """Return the error for ``1 <= x <= 3``."""
     tokens = Tokens(source)
     for index, token in enumerate(tokens.all):
         if token.text not in RELATIONS:
@@ -440,12 +431,7 @@ def _touching(tokens: Tokens, index: int, sign: str | None) -> Token | None:
 
 
 def unknown_function(function: str, at: tuple[int, int]) -> CelError | None:
-    """Return the error for a function that is called otherwise in CEL.
-
-    Args:
-        function: Its name, as written.
-        at: Where the call stands.
-    """
+    """Return the error for a function that is called otherwise in CEL."""
     if function in _KNOWN_FUNCTIONS or function in _LEFT_OUT:
         return None
     meant = _FUNCTIONS.get(function.lower())

@@ -61,9 +61,6 @@ class NotInSubsetError(ValueError):
 def text_value(token: str) -> str:
     r"""Return the text that a literal stands for.
 
-    Args:
-        token: The literal with its quotes, such as ``"it\'s"``.
-
     Raises:
         NotInSubsetError: If it has a prefix, three quotes, or another escape.
     """
@@ -101,9 +98,6 @@ def _meant(piece: re.Match[str]) -> str:
 def whole_value(token: str) -> int:
     """Return the whole number that a literal stands for.
 
-    Args:
-        token: The literal, decimal or hexadecimal.
-
     Raises:
         NotInSubsetError: If it does not fit into the 64 bits that CEL gives it.
     """
@@ -139,9 +133,6 @@ _RELATIONS = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
 
 def read_cel(source: str) -> Part:
     """Return the tree of a CEL text.
-
-    Args:
-        source: The text.
 
     Raises:
         CelError: If it is not CEL, nests too deeply, or uses something that has no

@@ -61,12 +61,7 @@ def listed(names: Iterable[object]) -> str:
 
 
 def checked_differences(old: Policy, new: Policy) -> Iterator[Declared]:
-    """Yield what changed about guards, people and invariants.
-
-    Args:
-        old: The policy that holds.
-        new: The policy that is to hold.
-    """
+    """Yield what changed about guards, people and invariants."""
     yield from _guards(old, new)
     yield from _roles(old, new)
     yield from _keys(old, new)
@@ -209,10 +204,6 @@ def turn_differences(old: Policy, new: Policy) -> Iterator[Declared]:
     And about who may open rounds: with each, more of it is unlocked. More at one age
     and less at another is told as two changes, so that what is looser is never behind
     what is tighter; so it is with roles.
-
-    Args:
-        old: The policy that holds.
-        new: The policy that is to hold.
     """
     was, now = old.rotation, new.rotation
     if was is None and now is not None:
@@ -312,12 +303,7 @@ T = TypeVar("T")
 
 
 def declared_differences(old: Policy, new: Policy) -> Iterator[Declared]:
-    """Yield what changed beside the rules, in the order of a policy file.
-
-    Args:
-        old: The policy that holds.
-        new: The policy that is to hold.
-    """
+    """Yield what changed beside the rules, in the order of a policy file."""
     yield from _filter(old, new)
     yield from _units(old.vocabulary, new.vocabulary)
     yield from _by_name(

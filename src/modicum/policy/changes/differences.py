@@ -104,10 +104,6 @@ def differences(old: CompiledPolicy, new: CompiledPolicy) -> Differences:
     Rules are paired by stage, scope, the set of their settings, and unit; where an
     extension is in one of the policies only, a rule is paired with the one in the
     widest setting of that extension. New and removed rules about nothing are left out.
-
-    Args:
-        old: The policy that holds.
-        new: The policy that is to hold.
     """
     same_document = old.policy.digest == new.policy.digest
     if same_document:

@@ -99,17 +99,7 @@ class Comparison:
     def predicates(
         self, old_base: int, old_context: int, new_base: int, new_context: int
     ) -> Relation:
-        """Return how the predicate of a new rule stands to that of an old one.
-
-        Args:
-            old_base: The number of the old rule's base rule.
-            old_context: The number of its context.
-            new_base: The number of the new rule's base rule.
-            new_context: The number of its context.
-
-        Returns:
-            A wider predicate is tighter.
-        """
+        """Return how the predicate of a new rule stands to that of an old one."""
         alone = self._alone(old_base, new_base)
         same = self._same_context(old_context, new_context)
         if same and alone == EQUAL:
@@ -134,13 +124,6 @@ class Comparison:
 
         It has the same unit. Base predicates and settings are compared one by one;
         what follows only from all of them together may be missed.
-
-        Args:
-            old_base: The number of the old rule's base rule.
-            old_context: The number of its context.
-
-        Returns:
-            The rule's id, or None.
         """
         return self._covers.of(old_base, old_context)
 

@@ -318,11 +318,7 @@ class _Reader:
 
 
 def _when(fields: Fields, each: Node | None) -> Node | None:
-    """Take the key `when`, which a policy has exactly if it has no `for_each`.
-
-    Raises:
-        InputError: If it has both, or neither.
-    """
+    """Take the key `when`, which a policy has exactly if it has no `for_each`."""
     if each is None:
         return fields.take(
             "when",

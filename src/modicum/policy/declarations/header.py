@@ -94,11 +94,7 @@ def _attribute(key: Scalar, value: Node, categories: dict[str, str]) -> Attribut
 
 
 def _refuse_other_shapes(own_name: str, node: Node) -> None:
-    """Refuse ``{risk: low}``, ``[low, member]`` and ``[low, static]``.
-
-    Raises:
-        InputError: With how it is written.
-    """
+    """Refuse ``{risk: low}``, ``[low, member]`` and ``[low, static]``."""
     meant = ""
     match node:
         case Entries(entries=entries):

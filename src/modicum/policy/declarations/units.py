@@ -140,10 +140,6 @@ def _refuse_impossible(
 def impossible(unit: Unit, cover: Unit) -> str:
     """Return why an instance of the one cannot be sure to lie in one of the other.
 
-    Args:
-        unit: The one.
-        cover: The other, which is said to cover it.
-
     Returns:
         The reason, or nothing if the calendar does not contradict it.
     """
@@ -192,9 +188,6 @@ class _Draft:
 
 def read_relation(node: Node) -> Relation:
     """Return a neighboring relation.
-
-    Args:
-        node: The word for it.
 
     Raises:
         InputError: If it is none.

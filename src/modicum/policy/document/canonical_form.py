@@ -66,10 +66,6 @@ def formatted(node: Node, comments: Comments = NO_COMMENTS) -> str:
 def reformatted(data: bytes, file: str) -> str:
     """Return a policy's text in canonical layout, with its comments.
 
-    Args:
-        data: The bytes of the file.
-        file: Its name, for messages.
-
     Raises:
         InputError: If the bytes are not one YAML document.
     """

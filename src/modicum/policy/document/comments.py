@@ -60,12 +60,7 @@ def place_of(node: Node) -> Place | None:
 
 
 def comments_of(text: str, node: Node) -> Comments:
-    """Return the comments of a text.
-
-    Args:
-        text: A YAML text without mistakes.
-        node: Its tree.
-    """
+    """Return the comments of a text."""
     owners = _owners(node)
     places = sorted(owners)
     header: list[_Comment] = []

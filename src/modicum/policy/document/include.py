@@ -82,9 +82,6 @@ def merged(root: Node, file: str, read: Callable[[str], Node]) -> Node:
 def check_part(node: Node) -> None:
     """Check what can be checked of a part by itself: its sections.
 
-    Args:
-        node: The tree of a file that others include.
-
     Raises:
         InputError: With every mistake found.
     """
@@ -106,13 +103,7 @@ class _Search:
     version: str | None = None
 
     def take(self, node: Node, path: str, chain: tuple[str, ...]) -> None:
-        """Add a file, after all that it includes.
-
-        Args:
-            node: Its tree.
-            path: Its path from the folder of the policy.
-            chain: The files that led here, this one last.
-        """
+        """Add a file, after all that it includes."""
         self.seen.setdefault(path, None)
         with self.found.guard():
             _refuse_unknown_keys(node)
@@ -176,11 +167,7 @@ class _Search:
 
 @contextmanager
 def _where_it_is_looked_for() -> Iterator[None]:
-    """Say of a file that is not there how its path is read.
-
-    Raises:
-        InputError: What was raised inside, with a remedy.
-    """
+    """Say of a file that is not there how its path is read."""
     try:
         yield
     except InputError as error:
@@ -211,11 +198,7 @@ def _included(node: Node | None) -> list[Scalar]:
 
 
 def _resolved(node: Scalar, path: str) -> str:
-    """Return a path from the policy's folder, given one from an including file.
-
-    Raises:
-        InputError: If it leaves the folder, or is no such path at all.
-    """
+    """Return a path from the policy's folder, given one from an including file."""
     parts = path.split("/")[:-1]
     if node.text.startswith("/") or "\\" in node.text or ":" in node.text:
         raise fail(

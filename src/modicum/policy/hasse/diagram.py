@@ -289,12 +289,7 @@ def _closed(above: list[int]) -> list[int]:
 
 
 def _reduced(above: Sequence[int], places: Sequence[int]) -> tuple[Edge, ...]:
-    """Return the steps between nodes that do not follow from others.
-
-    Args:
-        above: For each rule those above it and itself, as bits; transitive.
-        places: For each node one of its rules.
-    """
+    """Return the steps between nodes that do not follow from others."""
     only = sum(1 << place for place in places)
     node = {place: number for number, place in enumerate(places)}
     strictly = {place: above[place] & only & ~(1 << place) for place in places}

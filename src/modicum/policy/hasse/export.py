@@ -40,11 +40,7 @@ _STYLE = """\
 
 
 def to_svg(diagram: Hasse) -> str:
-    """Return a diagram as an SVG document.
-
-    Args:
-        diagram: The diagram.
-    """
+    """Return a diagram as an SVG document."""
     drawn = _drawn(diagram)
     labels = [_lines(node, drawn) for node in diagram.nodes]
     layout = laid_out(diagram, [_size(lines) for lines in labels])
@@ -87,11 +83,7 @@ _LEGEND = (
 
 
 def to_dot(diagram: Hasse) -> str:
-    """Return a diagram as a DOT document, for Graphviz.
-
-    Args:
-        diagram: The diagram.
-    """
+    """Return a diagram as a DOT document, for Graphviz."""
     lines = [
         f"digraph {_quoted([diagram.title])} {{",
         f"  label={_quoted([summary(diagram)])};",

@@ -63,11 +63,6 @@ class UndecidedError(ValueError):
 def implies(narrow: Predicate, wide: Predicate, vocabulary: Vocabulary) -> bool:
     """Return whether every mechanism that `narrow` holds of, `wide` holds of too.
 
-    Args:
-        narrow: A predicate.
-        wide: A predicate.
-        vocabulary: The words that mechanisms may use.
-
     Returns:
         True only if it is proven; False also where the search took too long.
     """
@@ -80,10 +75,6 @@ def implies(narrow: Predicate, wide: Predicate, vocabulary: Vocabulary) -> bool:
 def satisfiable(predicate: Predicate, vocabulary: Vocabulary) -> bool:
     """Return whether a predicate holds of any mechanism.
 
-    Args:
-        predicate: A predicate.
-        vocabulary: The words that mechanisms may use.
-
     Returns:
         False only if it is proven; True also where the search took too long.
     """
@@ -94,11 +85,6 @@ def counterexample(
     narrow: Predicate, wide: Predicate, vocabulary: Vocabulary
 ) -> Mapping[str, str] | None:
     """Return what a mechanism is like that `narrow` holds of and `wide` does not.
-
-    Args:
-        narrow: A predicate.
-        wide: A predicate that `narrow` is claimed to imply.
-        vocabulary: The words that mechanisms may use.
 
     Returns:
         By CEL path, the values of whatever either predicate looks at; None if the
@@ -116,11 +102,6 @@ def counterexample(
 
 def witness(narrow: Predicate, wide: Predicate, vocabulary: Vocabulary) -> Facts | None:
     """Return facts of which `narrow` holds and `wide` does not, or None.
-
-    Args:
-        narrow: A predicate.
-        wide: A predicate that `narrow` is claimed to imply.
-        vocabulary: The words that mechanisms may use.
 
     Raises:
         UndecidedError: If the search takes more than `STEPS_MAX` steps.
@@ -241,12 +222,7 @@ def _ways_out(formula: Formula) -> int:
 
 
 def _independent(formula: Formula, tied: list[list[Hashable]]) -> list[Formula]:
-    """Return parts, all of which must be true, that have no variable in common.
-
-    Args:
-        formula: The formula.
-        tied: Lists of variables, each of which counts as one.
-    """
+    """Return parts, all of which must be true, that have no variable in common."""
     parts = _conjuncts(formula)
     same: dict[Hashable, Hashable] = {}
     for variables in (*tied, *map(_variables, parts)):

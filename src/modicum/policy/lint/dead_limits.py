@@ -19,10 +19,6 @@ from modicum.policy.rules import RuleSet
 def no_looser(first: Budget, second: Budget) -> bool:
     """Return whether a budget is at least as tight as another of its measure.
 
-    Args:
-        first: A budget.
-        second: A budget.
-
     Returns:
         True only if it is so under every filter; between measures always False.
     """
@@ -39,11 +35,7 @@ _REMEDY = "what is about more usually has the larger budget"
 
 
 def loose_levels(policy: Policy) -> Iterator[Problem]:
-    """Yield levels of category policies with a larger budget than a wider level.
-
-    Args:
-        policy: The policy.
-    """
+    """Yield levels of category policies with a larger budget than a wider level."""
     for base in (*policy.base_policies, *policy.per_release):
         if isinstance(base, CategoryPolicy):
             written = [level for level in Level if level in base.levels]
@@ -76,12 +68,7 @@ def _loose_level(
 
 
 def loose_settings(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
-    """Yield settings with larger budgets than a setting that covers them.
-
-    Args:
-        policy: The policy.
-        rules: Its rules over history.
-    """
+    """Yield settings with larger budgets than a setting that covers them."""
     rows = list(
         {base.budget: rules.row(n) for n, base in enumerate(rules.bases)}.values()
     )

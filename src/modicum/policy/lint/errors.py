@@ -97,12 +97,6 @@ def refuse_loose_defaults(
     without the label it falls under a rule about the same scope that is at least as
     tight; whatever approval a release with it needs, without the label it needs one
     at least as demanding; and what a guard refuses, some guard refuses then too.
-
-    Args:
-        policy: The policy.
-        rules: Its rules over history.
-        release_rules: Its rules on each release alone.
-        found: Where mistakes are noted.
     """
     lines = _lines(rules)
     searches: tuple[_Search, ...] = (
@@ -303,11 +297,6 @@ def _escaped_guard(policy: Policy, reading: LabelReading) -> Escape | None:
 
 def refuse_mistakes(policy: Policy, rules: RuleSet, release_rules: RuleSet) -> None:
     """Refuse what an author cannot have meant.
-
-    Args:
-        policy: The policy.
-        rules: Its rules over history.
-        release_rules: Its rules on each release alone.
 
     Raises:
         InputError: If there is no rule at all, a predicate can never hold, a budget

@@ -75,11 +75,7 @@ def open_turns(policy: Policy) -> Iterator[Problem]:
 
 
 def idle_divisions(policy: Policy) -> Iterator[Problem]:
-    """Yield what is said about the population and changes no decision.
-
-    Args:
-        policy: The policy.
-    """
+    """Yield what is said about the population and changes no decision."""
     population = policy.vocabulary.population
     limited = {base.unit for base in (*policy.base_policies, *policy.per_release)}
     for unit in population.time_detail:
@@ -92,11 +88,7 @@ def idle_divisions(policy: Policy) -> Iterator[Problem]:
 
 
 def unassigned_approvals(policy: Policy) -> Iterator[Problem]:
-    """Yield a warning if approvals are asked for and nobody has a role.
-
-    Args:
-        policy: The policy.
-    """
+    """Yield a warning if approvals are asked for and nobody has a role."""
     asked = (*policy.approvals, *filter(None, [policy.activation]))
     if asked and policy.roles is None:
         yield Problem(
@@ -113,9 +105,6 @@ def written_twice(policy: Policy) -> Iterator[Problem]:
 
     One person would agree twice. A log may hold such a policy, of an earlier version;
     this is asked of policies that are to be activated, not of those.
-
-    Args:
-        policy: The policy.
     """
     first: dict[str, tuple[str, str]] = {}
     for role, people in (policy.roles or {}).items():

@@ -41,10 +41,6 @@ def without_limit(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
 
     A unit that another one covers is limited with it; for each of the others, every
     mechanism that the guards let pass must fall under a rule with a limit.
-
-    Args:
-        policy: The policy.
-        rules: Its rules over history.
     """
     yield from _ruleless(policy)
     if not rules:
@@ -146,11 +142,7 @@ def _place_of_rules(policy: Policy, unit: str) -> Mark | None:
 
 
 def uncovered_levels(policy: Policy) -> Iterator[Problem]:
-    """Yield levels that a category policy lacks though attributes belong so closely.
-
-    Args:
-        policy: The policy.
-    """
+    """Yield levels that a category policy lacks though attributes belong so closely."""
     for base in (*policy.base_policies, *policy.per_release):
         if not isinstance(base, CategoryPolicy):
             continue
@@ -173,11 +165,7 @@ def uncovered_levels(policy: Policy) -> Iterator[Problem]:
 
 
 def needless_guards(policy: Policy) -> Iterator[Problem]:
-    """Yield guards that no mechanism can fail.
-
-    Args:
-        policy: The policy.
-    """
+    """Yield guards that no mechanism can fail."""
     for guard in policy.guards:
         if implies(All(()), guard.unless, policy.vocabulary):
             yield Problem(
@@ -196,12 +184,7 @@ CONTEXTS_MAX = 500
 
 
 def warnings_of(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
-    """Yield what is allowed but probably not meant.
-
-    Args:
-        policy: The policy.
-        rules: Its rules over history.
-    """
+    """Yield what is allowed but probably not meant."""
     yield from _lonely_categories(policy)
     yield from _untold_attributes(policy)
     yield from uncovered_levels(policy)

@@ -59,12 +59,7 @@ def roots(covered_by: Integers) -> Integers:
 
 
 def _opened(covered_by: Integers, unsettled: Integers) -> Integers:
-    """Return the chains with the first rule of every circle kept.
-
-    Args:
-        covered_by: The chains.
-        unsettled: Rules whose chains end in a circle.
-    """
+    """Return the chains with the first rule of every circle kept."""
     opened = covered_by.copy()
     settled: set[int] = set()
     for start in unsettled.tolist():
@@ -187,12 +182,7 @@ class _Search:
         return found
 
     def _least(self, keys: Integers, rules: Integers) -> Integers:
-        """Return for each rule the least key of those that it may be covered by.
-
-        Args:
-            keys: Of all rules.
-            rules: Which ones may cover.
-        """
+        """Return for each rule the least key of those that it may be covered by."""
         shape = len(self._larger), self._scopes.size
         table = np.full(shape, _NONE, np.int64)
         real = rules[self._somewhere[rules]]

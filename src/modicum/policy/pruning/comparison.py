@@ -56,9 +56,6 @@ class Readers:
 
         What the conjunction does not look at may be unread. So it implies a set
         exactly if it implies those of the set's attributes that it looks at.
-
-        Args:
-            parts: A conjunction that can be true.
         """
         found: list[int] = []
         for shared, numbers in self._alike(parts):

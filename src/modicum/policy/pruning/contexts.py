@@ -201,11 +201,7 @@ class Scopes:
     ties: Lists
 
     def least(self, keys: Integers) -> Integers:
-        """Return for each node the least key of all nodes that it implies.
-
-        Args:
-            keys: A row for each unit, a column for each node.
-        """
+        """Return for each node the least key of all nodes that it implies."""
         best = keys.copy()
         if self.plain:
             count = len(self.contexts)

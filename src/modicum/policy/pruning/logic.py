@@ -86,10 +86,6 @@ class Logic:
     def implies(self, parts: Parts, wide: Predicate) -> bool:
         """Return whether parts that can be true together imply a predicate.
 
-        Args:
-            parts: A conjunction that is satisfiable.
-            wide: A predicate.
-
         Returns:
             True only if it is proven.
         """

@@ -73,10 +73,6 @@ _ITSELF: Final = Reason(
 def read_condition(node: exp.Expr, scope: Scope) -> Condition:
     """Return what a condition says.
 
-    Args:
-        node: The condition.
-        scope: The tables that are read.
-
     Raises:
         InputError: If it is none that is read.
     """

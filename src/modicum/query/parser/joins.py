@@ -23,11 +23,6 @@ _WITH_MORE = _JOINED._replace(
 def read_tables_of(select: exp.Select, sql: SqlText, tables: Tables) -> Scope:
     """Return the tables that a query reads.
 
-    Args:
-        select: The query.
-        sql: Its text.
-        tables: What is declared.
-
     Raises:
         InputError: If it reads something else, or joins so that one id's rows are not
             bounded.

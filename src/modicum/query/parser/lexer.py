@@ -60,10 +60,6 @@ class Lines:
 def cut(text: str, lines: Lines) -> Sequence[Token]:
     """Return the tokens of a text, without semicolons at its end.
 
-    Args:
-        text: The text.
-        lines: Its lines.
-
     Raises:
         InputError: If a quote or a comment is not closed.
         UsageError: If sqlglot is not installed.
@@ -129,10 +125,6 @@ def quiet() -> Iterator[None]:
 
 def line_comments(text: str, source: str) -> Iterator[tuple[int, int]]:
     """Yield where each comment begins that `--` begins, and where its line ends.
-
-    Args:
-        text: The text.
-        source: What it is called in messages.
 
     Raises:
         InputError: If a quote or a comment is not closed.

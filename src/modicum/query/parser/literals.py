@@ -38,11 +38,6 @@ class _Wrong(Exception):  # noqa: N818 - it never leaves this module
 def read_value(node: exp.Expr, column: Column, sql: SqlText) -> Value:
     """Return the value that a node is, for a column.
 
-    Args:
-        node: A literal, perhaps with a sign or a type.
-        column: The column that it is compared with.
-        sql: The text.
-
     Raises:
         InputError: If it is no literal, or none of the column's type.
     """
@@ -70,10 +65,6 @@ def name_for_value(node: exp.Expr, sql: SqlText) -> InputError:
     """Return the error for a name where a value should be, ready to be raised.
 
     It is not repeated: a text in the wrong quotes may be a value of the data.
-
-    Args:
-        node: The name.
-        sql: The text.
     """
     quoted = node.this.args.get("quoted")
     return refused(
@@ -104,10 +95,6 @@ _A: Final[Mapping[ColumnType, str]] = {
 
 def read_number(node: exp.Expr, sql: SqlText) -> Fraction:
     """Return the exact number that a node is.
-
-    Args:
-        node: A literal, perhaps with a sign.
-        sql: The text.
 
     Raises:
         InputError: If it is something else.
@@ -166,10 +153,6 @@ def _typed(node: exp.Expr, column: Column, sql: SqlText) -> Value:
 
 def spend_type(node: exp.Expr, sql: SqlText) -> str:
     """Return the type of a cast to DATE or TIMESTAMP, and note that it was understood.
-
-    Args:
-        node: The cast.
-        sql: The text.
 
     Raises:
         InputError: If it is of another type.

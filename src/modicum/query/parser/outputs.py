@@ -33,10 +33,6 @@ _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MEDIAN", "QUANTILE", "ST
 def of_aggregates(sql: SqlText, place: int) -> Reason | None:
     """Return what is told of a sign of arithmetic beside aggregates.
 
-    Args:
-        sql: The text.
-        place: The number of a token.
-
     Returns:
         The remedy; None if it is no such sign, or stands beside no aggregate.
     """
@@ -80,11 +76,6 @@ class Outputs(NamedTuple):
 
 def read_outputs(nodes: Sequence[exp.Expr], scope: Scope, tables: Tables) -> Outputs:
     """Return what a SELECT tells.
-
-    Args:
-        nodes: The expressions that are selected.
-        scope: The tables that are read.
-        tables: What is declared.
 
     Raises:
         InputError: If it tells rows, or something that is not read.
@@ -187,10 +178,6 @@ def _refuse_same_names(every: Sequence[Key | Aggregate]) -> None:
 
 def read_key(node: exp.Expr, scope: Scope) -> tuple[ResolvedColumn, Grain | None]:
     """Return the column of a key, and the period if it is one of a time.
-
-    Args:
-        node: The expression.
-        scope: The tables that are read.
 
     Raises:
         InputError: If it is no key that is read.

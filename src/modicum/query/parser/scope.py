@@ -55,9 +55,6 @@ class Scope:
     def column(self, node: exp.Expr) -> ResolvedColumn:
         """Return the column that a node names.
 
-        Args:
-            node: The node.
-
         Raises:
             InputError: If it is no name, or names no column or several.
         """
@@ -140,10 +137,6 @@ def matching(name: exp.Expr, known: Iterable[T]) -> list[T]:
 
 def spend_name(sql: SqlText, name: exp.Expr) -> None:
     """Note that a name was understood; a text in its place is refused.
-
-    Args:
-        sql: The text.
-        name: The identifier.
 
     Raises:
         InputError: If it is no name.

@@ -142,9 +142,6 @@ class SqlText:
         Args:
             node: The leaf.
             kinds: Types of tokens; any, if left out.
-
-        Returns:
-            Whether it is.
         """
         place = self._place(node)
         if place is None or (kinds and self.kind(place) not in kinds):
@@ -187,9 +184,6 @@ class SqlText:
 
     def reserved(self, place: int) -> Reason | None:
         """Return what to write for a declared name that is a word of SQL, too.
-
-        Args:
-            place: The number of the token.
 
         Returns:
             The remedy; None if the token is no such word, or is meant as one.
@@ -259,11 +253,6 @@ def _is_node(value: object) -> TypeGuard[exp.Expr]:
 def only(sql: SqlText, node: exp.Expr, known: Iterable[str]) -> None:
     """Refuse a node that says more than what is known.
 
-    Args:
-        sql: The text.
-        node: The node.
-        known: What it may say.
-
     Raises:
         InputError: If it says something else.
     """
@@ -284,9 +273,6 @@ _OF_NAMES: Final = frozenset("`")
 
 def refuse_odd_quotes(sql: SqlText) -> None:
     """Refuse quotes that a text editor or another database writes, outside of values.
-
-    Args:
-        sql: The text.
 
     Raises:
         InputError: If there is one; it is not said what stands in it.

@@ -235,12 +235,7 @@ def _offending(sql: SqlText, error: Exception) -> Token:
 
 
 def no_sql(sql: SqlText, token: Token) -> InputError:
-    """Return the error for a text that is no SQL, ready to be raised.
-
-    Args:
-        sql: The text.
-        token: The token at which that was found.
-    """
+    """Return the error for a text that is no SQL, ready to be raised."""
     text = sql.text_of(token)
     shown = f"`{text[:40]}`" if text else "a value"
     wrong = f"{shown} is not expected here, or something is missing"

@@ -22,11 +22,7 @@ class Pieces:
         self._names: dict[exp.Expression, str] = {}
 
     def called(self, piece: exp.Expression) -> exp.Column:
-        """Return the column that an expression is; the same for the same one.
-
-        Args:
-            piece: The expression.
-        """
+        """Return the column that an expression is; the same for the same one."""
         return sql.named(self._names.setdefault(piece, f"p{len(self._names)}"))
 
     def columns(self) -> list[exp.Column]:
@@ -72,11 +68,7 @@ def _columns_of(rows: exp.Select) -> list[exp.Column]:
 
 
 def spare_name(names: Iterable[str]) -> str:
-    """Return a name that is none of some names, whichever these are.
-
-    Args:
-        names: The names.
-    """
+    """Return a name that is none of some names, whichever these are."""
     return "_" * (1 + max((len(name) for name in names), default=0))
 
 

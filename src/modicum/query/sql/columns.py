@@ -42,12 +42,7 @@ _WHOLE_MIN, _WHOLE_MAX = -(2**63), 2**63 - 1
 
 
 def misfits(table: Table, found: Mapping[str, Form]) -> InputError | None:
-    """Return the error for data that is not as declared; None if it is.
-
-    Args:
-        table: What is declared.
-        found: The columns of the data, by name.
-    """
+    """Return the error for data that is not as declared; None if it is."""
     names = set(table.columns)
     if names.isdisjoint(found) and set(found.values()) == {"written"}:
         return InputError(

@@ -87,12 +87,7 @@ def _in_part(names: Names) -> Iterator[exp.Expression]:
 
 
 def in_some_box(names: Names, table: Table) -> list[exp.Expression]:
-    """Return whether a row of one table may lie in the part, as far as it tells.
-
-    Args:
-        names: The columns.
-        table: The table.
-    """
+    """Return whether a row of one table may lie in the part, as far as it tells."""
     part = names.plan.part
     found = []
     if part.groups is not None and table.group is not None:
@@ -150,12 +145,7 @@ def _untold(what: str, word: str) -> InputError:
 
 
 def condition(what: Condition, names: Names) -> exp.Expression:
-    """Return a condition on one row; unknown where SQL says so.
-
-    Args:
-        what: The condition.
-        names: The columns.
-    """
+    """Return a condition on one row; unknown where SQL says so."""
     match what:
         case Compare(column=column, operator=operator, value=value):
             right = sql.literal(value, names.declared(column))
@@ -186,10 +176,6 @@ def _one_of(
 
 def key_value(key: Key, names: Names) -> exp.Expression:
     """Return the value of a key in a row.
-
-    Args:
-        key: The key.
-        names: The columns.
 
     Raises:
         InputError: If its column is a `number`: these have no public values.

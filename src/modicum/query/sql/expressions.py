@@ -37,30 +37,17 @@ _TYPES: dict[ColumnType, str] = {
 
 
 def sql_type(column_type: ColumnType) -> exp.DataType:
-    """Return the SQL type that values of a declared type have.
-
-    Args:
-        column_type: The declared type.
-    """
+    """Return the SQL type that values of a declared type have."""
     return exp.DataType.build(_TYPES[column_type])
 
 
 def named(name: str, table: str | None = None) -> exp.Column:
-    """Return a column by its exact name.
-
-    Args:
-        name: Its name.
-        table: The name of the relation that it is a column of.
-    """
+    """Return a column by its exact name."""
     return exp.column(name, table=table, quoted=True)
 
 
 def text(value: str) -> exp.Expression:
-    """Return a text literal.
-
-    Args:
-        value: The text.
-    """
+    """Return a text literal."""
     return exp.Literal.string(value)
 
 
@@ -76,11 +63,7 @@ def whole(value: int) -> exp.Expression:
 
 
 def double(value: Fraction | int) -> exp.Expression:
-    """Return a literal of the float nearest to a number.
-
-    Args:
-        value: The number.
-    """
+    """Return a literal of the float nearest to a number."""
     try:
         written = repr(float(value) + 0.0)
     except OverflowError:
@@ -89,12 +72,7 @@ def double(value: Fraction | int) -> exp.Expression:
 
 
 def literal(value: Value, column: Column) -> exp.Expression:
-    """Return a value of a column as a literal of its type.
-
-    Args:
-        value: The value.
-        column: The column.
-    """
+    """Return a value of a column as a literal of its type."""
     if column.type == "boolean":
         return exp.true() if value else exp.false()
     if column.type == "number":
@@ -114,11 +92,7 @@ def literal(value: Value, column: Column) -> exp.Expression:
 
 
 def day(value: date) -> exp.Expression:
-    """Return a literal of a day.
-
-    Args:
-        value: The day.
-    """
+    """Return a literal of a day."""
     return exp.cast(text(value.isoformat()), "date")
 
 
@@ -165,12 +139,6 @@ def in_steps(
 
     NULL stays NULL. Bounds are compared before anything is computed, so that nothing
     overflows.
-
-    Args:
-        value: Its value, as float or as integer.
-        column: The column.
-        low: The least number of steps.
-        high: The greatest one.
     """
     step = column.step
     if column.type == "integer" and step == 1:

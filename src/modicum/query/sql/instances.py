@@ -16,11 +16,7 @@ from modicum.release.parts import LAST_DAY, Span
 
 
 def clocks(names: Names) -> list[ColumnRef]:
-    """Return the columns by which periods of the units go, each once.
-
-    Args:
-        names: The columns.
-    """
+    """Return the columns by which periods of the units go, each once."""
     found = [
         names.find(unit.column)
         for unit in names.plan.units.values()
@@ -30,11 +26,7 @@ def clocks(names: Names) -> list[ColumnRef]:
 
 
 def known(names: Names) -> Iterator[exp.Expression]:
-    """Yield that every unit which the tables tell apart has its key in a row.
-
-    Args:
-        names: The columns.
-    """
+    """Yield that every unit which the tables tell apart has its key in a row."""
     ids = dict.fromkeys(names.find(unit.id) for unit in names.plan.units.values())
     for reference in ids:
         if reference is not None:
@@ -44,13 +36,7 @@ def known(names: Names) -> Iterator[exp.Expression]:
 
 
 def on_days(clock: ColumnRef, days: Span, names: Names) -> exp.Expression:
-    """Return whether a time lies on some days, so that an index may be used.
-
-    Args:
-        clock: The column of the time.
-        days: The first and the last of the days.
-        names: The columns.
-    """
+    """Return whether a time lies on some days, so that an index may be used."""
     first, last = (date.fromordinal(one) for one in days)
     value = names.column(clock)
     if names.declared(clock).type == "date":
@@ -66,10 +52,6 @@ def unit_key(
     unit_name: str, names: Names
 ) -> list[tuple[exp.Expression, exp.Expression]]:
     """Return what tells the instances of a unit apart, each piece also as text.
-
-    Args:
-        unit_name: The unit.
-        names: The columns.
 
     Raises:
         InputError: If no table has its columns.

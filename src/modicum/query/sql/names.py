@@ -75,27 +75,15 @@ class Names:
         return [*plan.statistics, *([plan.selection] if plan.selection else ())]
 
     def relation(self, table: str) -> str:
-        """Return what a table is called.
-
-        Args:
-            table: Its name in the query.
-        """
+        """Return what a table is called."""
         return f"table_{self.plan.query.tables.index(table)}"
 
     def column(self, reference: ColumnRef) -> exp.Column:
-        """Return a column of one of the tables, as its declared type.
-
-        Args:
-            reference: The column.
-        """
+        """Return a column of one of the tables, as its declared type."""
         return sql.named(reference.column, self.relation(reference.table))
 
     def identity(self, reference: ColumnRef) -> exp.Expression:
-        """Return what tells a column's values apart: numbers as whole steps.
-
-        Args:
-            reference: The column.
-        """
+        """Return what tells a column's values apart: numbers as whole steps."""
         column, value = self.declared(reference), self.column(reference)
         if column.type == "number":
             return sql.in_steps(value, column, -sql.STEPS_MAX, sql.STEPS_MAX)
@@ -117,11 +105,7 @@ class Names:
         return exp.cast(identity, "text")
 
     def declared(self, reference: ColumnRef) -> Column:
-        """Return what is declared about a column.
-
-        Args:
-            reference: The column.
-        """
+        """Return what is declared about a column."""
         return column_of(reference, self.plan.tables)
 
     def find(self, column: str) -> ColumnRef | None:
@@ -136,19 +120,11 @@ class Names:
         return None
 
     def row_id(self, table: Table) -> list[ColumnRef]:
-        """Return the columns that identify the rows of a table, if any do.
-
-        Args:
-            table: The table.
-        """
+        """Return the columns that identify the rows of a table, if any do."""
         return [ColumnRef(table.name, name) for name in table.row_id]
 
     def holding(self, attribute: str) -> list[ColumnRef]:
-        """Return the columns that hold a partitioning attribute.
-
-        Args:
-            attribute: The attribute.
-        """
+        """Return the columns that hold a partitioning attribute."""
         return [
             ColumnRef(table.name, column.name)
             for table in self.tables

@@ -34,18 +34,7 @@ def utility_by_round(
     first_round: int = 1,
     unit: str = "% of what was asked",
 ) -> Figure:
-    """Return a figure of the utility of each round, one line for each planner.
-
-    Args:
-        utility: For each planner, by the name it is shown under, one number a round.
-        spread: For some planners, how far repetitions lie from it to both sides.
-        first_round: The number of the first round.
-        unit: What the numbers are in.
-
-    Raises:
-        InputError: If there is no number, or a spread is not as long as its line;
-            or if matplotlib is not installed.
-    """
+    """Return a figure of the utility of each round, one line for each planner."""
     _check(bool(utility) and all(map(len, utility.values())), "there is no round")
     spread = spread or {}
     for name, far in spread.items():
@@ -70,16 +59,7 @@ def utility_by_round(
 
 
 def accepted_by_size(accepted: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Return a figure of the part of requests that was accepted, by their size.
-
-    Args:
-        accepted: For each planner, for each class of sizes (such as ``mice``), the
-            part from 0 to 1; all planners have the same classes.
-
-    Raises:
-        InputError: If the classes differ, a number is no part, or there is none; or if
-            matplotlib is not installed.
-    """
+    """Return a figure of the part of requests that was accepted, by their size."""
     classes = list(next(iter(accepted.values()), ()))
     _check(bool(classes), "there is no class of sizes")
     for name, shares in accepted.items():
@@ -112,19 +92,7 @@ def budget_left(
     first_round: int = 1,
     unit: str = "% of what is unlocked",
 ) -> Figure:
-    """Return a heat map of what is left of each segment's budget, round by round.
-
-    Args:
-        left: For each segment the part from 0 to 1 that is left at the end of each
-            round; a NaN, which stays white, where the segment was not there.
-        segments: Their names.
-        first_round: The number of the first round.
-        unit: What the numbers are in, after they are multiplied by 100.
-
-    Raises:
-        InputError: If rows and names do not go together; or if matplotlib is not
-            installed.
-    """
+    """Return a heat map of what is left of each segment's budget, round by round."""
     _check(len(left) == len(segments) > 0, "segments and their names differ in number")
     rounds = len(left[0])
     same = rounds > 0 and all(len(row) == rounds for row in left)

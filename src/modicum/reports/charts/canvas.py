@@ -64,11 +64,7 @@ _STYLE: Mapping[str, Any] = MappingProxyType(
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw, or save, in the one style of all figures.
-
-    Raises:
-        InputError: If matplotlib is not installed.
-    """
+    """Draw, or save, in the one style of all figures."""
     try:
         from matplotlib import style
     except ImportError as error:
@@ -79,11 +75,7 @@ def styled() -> Iterator[None]:
 
 
 def panels(*heights: float) -> tuple[Figure, list[Axes]]:
-    """Return an empty figure of panels, one below the other; only inside `styled`.
-
-    Args:
-        heights: The height of each panel in inches.
-    """
+    """Return an empty figure of panels, one below the other; only inside `styled`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_WIDTH, sum(heights)), layout="constrained")
@@ -118,11 +110,7 @@ def legend(axes: Axes) -> None:
 
 
 def check_path(path: str | Path) -> None:
-    """Refuse a file whose name does not say which picture it is.
-
-    Raises:
-        UsageError: If the name ends in neither .svg nor .png.
-    """
+    """Refuse a file whose name does not say which picture it is."""
     if Path(path).suffix.lower() not in _METADATA:
         raise UsageError(
             Problem(
@@ -134,31 +122,13 @@ def check_path(path: str | Path) -> None:
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure as SVG or PNG, as the name of the file says.
-
-    Args:
-        figure: The figure.
-        path: Where to; an older picture is replaced as a whole.
-
-    Raises:
-        UsageError: If the name ends in neither .svg nor .png, or the file cannot be
-            written.
-        InputError: If matplotlib is not installed.
-    """
+    """Write a figure as SVG or PNG, as the name of the file says."""
     check_path(path)
     write_whole(path, [drawn(figure, Path(path).suffix.lower())])
 
 
 def drawn(figure: Figure, kind: str) -> bytes:
-    """Return the file of a figure: for the same figure the same bytes.
-
-    Args:
-        figure: The figure. If it has a label, that is told to who cannot see it.
-        kind: `.svg` or `.png`.
-
-    Raises:
-        InputError: If matplotlib is not installed.
-    """
+    """Return the file of a figure: for the same figure the same bytes."""
     contents = io.BytesIO()
     words = str(figure.get_label())
     told = {"Title": words} if words else {}

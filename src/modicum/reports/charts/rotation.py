@@ -31,12 +31,6 @@ def rotation_outlook(outlooks: Sequence[Outlook]) -> Figure:
 
     It shows the active users of each round, what is unlocked at each age of a group,
     and what budget is available in each round if all that is available is used.
-
-    Args:
-        outlooks: At least one; each has a name of its own.
-
-    Raises:
-        InputError: If matplotlib is not installed.
     """
     with styled():
         figure, (users, unlocked, available) = panels(2.6, 2.6, 2.6)

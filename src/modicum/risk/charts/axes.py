@@ -25,13 +25,7 @@ _NAME_MAX = 34
 
 
 def begin(figure: Figure, study: Study, words: str) -> None:
-    """Say in a figure for whom it is, and keep what is read aloud of it.
-
-    Args:
-        figure: The figure.
-        study: What is shown.
-        words: What the figure shows, for who cannot see it.
-    """
+    """Say in a figure for whom it is, and keep what is read aloud of it."""
     notice = study.notice
     figure.set_label(printable(f"{notice}. {words}" if notice else words))
     if notice:
@@ -39,12 +33,7 @@ def begin(figure: Figure, study: Study, words: str) -> None:
 
 
 def epsilons_across(axes: Axes, candidates: Sequence[Candidate]) -> None:
-    """Number candidates in even steps: every one, or every so many-th.
-
-    Args:
-        axes: The panel.
-        candidates: What goes across.
-    """
+    """Number candidates in even steps: every one, or every so many-th."""
     names = [brief(one.epsilon) for one in candidates]
     every = 1
     while sum(len(name) + 2 for name in names[::every]) > _LETTERS_MAX:
@@ -56,24 +45,14 @@ def epsilons_across(axes: Axes, candidates: Sequence[Candidate]) -> None:
 
 
 def mark_chosen(axes: Axes, study: Study, candidates: Sequence[Candidate]) -> None:
-    """Mark the chosen candidate by a band over the whole panel.
-
-    Args:
-        axes: The panel.
-        study: What is shown.
-        candidates: What goes across.
-    """
+    """Mark the chosen candidate by a band over the whole panel."""
     for place, one in enumerate(candidates):
         if one is study.chosen:
             axes.axvspan(place - 0.5, place + 0.5, color="#e3e3e3", zorder=0.1, lw=0)
 
 
 def chosen_words(study: Study) -> str:
-    """Return what was chosen, in words.
-
-    Args:
-        study: What is shown.
-    """
+    """Return what was chosen, in words."""
     epsilon = study.choice.epsilon
     if epsilon is None:
         return "no epsilon was chosen"
@@ -82,11 +61,7 @@ def chosen_words(study: Study) -> str:
 
 
 def logarithmic(axes: Axes) -> None:
-    """Write plain numbers beside an axis that goes up by factors.
-
-    Args:
-        axes: The panel, with its limits.
-    """
+    """Write plain numbers beside an axis that goes up by factors."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axes.get_ylim()
@@ -98,22 +73,13 @@ def logarithmic(axes: Axes) -> None:
 
 
 def draw_note(axes: Axes, words: str) -> None:
-    """Say why a panel is empty.
-
-    Args:
-        axes: The panel.
-        words: Why.
-    """
+    """Say why a panel is empty."""
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", color=GRAY)
     axes.set_xticks([])
     axes.set_yticks([])
 
 
 def short(name: str) -> str:
-    """Return a name in one short line; the table has all of it.
-
-    Args:
-        name: The name.
-    """
+    """Return a name in one short line; the table has all of it."""
     line = printable(" ".join(name.split()))
     return line if len(line) <= _NAME_MAX else f"{line[: _NAME_MAX - 3]}..."

@@ -45,13 +45,6 @@ def risk_groups(study: Study) -> Figure:
     Bars go from the least indicator of a group to its greatest, as parts of the
     greatest of all people. Of many epsilons only some are shown, the chosen one among
     them: the table has all.
-
-    Args:
-        study: What is shown; with 1 to 6 groups.
-
-    Raises:
-        InputError: If there are no groups or too many; or if matplotlib is not
-            installed.
     """
     if not 1 <= len(study.groups) <= GROUPS_MAX:
         raise InputError(
@@ -76,14 +69,7 @@ def risk_groups(study: Study) -> Figure:
 
 
 def shown_candidates(study: Study) -> list[Candidate]:
-    """Return the candidates that a figure of groups has room for.
-
-    Args:
-        study: What is shown; with at least one group.
-
-    Returns:
-        All of them; or some in even steps from the least on, and the chosen one.
-    """
+    """Return the candidates that a figure of groups has room for."""
     many, room = len(study.candidates), _BARS_MAX // len(study.groups)
     places = set(range(0, many, -(-many // room) or 1))
     chosen = study.chosen
@@ -93,11 +79,7 @@ def shown_candidates(study: Study) -> list[Candidate]:
 
 
 def groups_words(study: Study) -> str:
-    """Return what the figure shows, for who cannot see it.
-
-    Args:
-        study: What is shown.
-    """
+    """Return what the figure shows, for who cannot see it."""
     names = ", ".join(group.name for group in study.groups)
     words = f"Range plot that compares these groups of people: {names}; "
     return f"{words}{chosen_words(study)}. The table has all numbers."

@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 
 
 def risk_histogram(study: Study, shown: Histogram) -> Figure:
-    """Return a figure of how many people have which number, counts by factors.
-
-    Args:
-        study: What it belongs to.
-        shown: The histogram.
-
-    Raises:
-        InputError: If matplotlib is not installed.
-    """
+    """Return a figure of how many people have which number, counts by factors."""
     what = quantity_words(study, shown)
     with styled():
         figure, (axes,) = panels(3.2)
@@ -45,12 +37,7 @@ def risk_histogram(study: Study, shown: Histogram) -> Figure:
 
 
 def histogram_words(study: Study, shown: Histogram) -> str:
-    """Return what the figure shows, for who cannot see it.
-
-    Args:
-        study: What it belongs to.
-        shown: The histogram.
-    """
+    """Return what the figure shows, for who cannot see it."""
     what = quantity_words(study, shown)
     words = f"Histogram of people's {what} at epsilon {brief(shown.epsilon)}"
     if not shown.bins:

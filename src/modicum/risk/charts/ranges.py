@@ -33,12 +33,6 @@ def risk_ranges(study: Study) -> Figure:
     A bar goes from the least indicator to the greatest, both as parts of the greatest:
     the shorter a bar, the more alike people are. In units of the answer the bars of
     Laplace noise would all be as long, and an epsilon could not be told from another.
-
-    Args:
-        study: What is shown.
-
-    Raises:
-        InputError: If matplotlib is not installed.
     """
     with styled():
         figure, (alike, error) = panels(3.4, 2.3)
@@ -58,11 +52,7 @@ def risk_ranges(study: Study) -> Figure:
 
 
 def ranges_words(study: Study) -> str:
-    """Return what the figure shows, for who cannot see it.
-
-    Args:
-        study: What is shown.
-    """
+    """Return what the figure shows, for who cannot see it."""
     if not study.candidates:
         return "Range plot without candidates."
     first, last = (brief(study.candidates[end].epsilon) for end in (0, -1))

@@ -77,11 +77,7 @@ class Shape:
 
 
 def value_of(measure: Measure) -> str:
-    """Return what a measure reads of a row, as SQL; empty if it reads nothing.
-
-    Args:
-        measure: The measure.
-    """
+    """Return what a measure reads of a row, as SQL; empty if it reads nothing."""
     if measure.value is None:
         return ""
     text = f"({measure.value.sql('duckdb')})"
@@ -129,12 +125,7 @@ def parts(number: int, aggregate: Aggregate, *, units: bool) -> list[str]:
 
 
 def totals(number: int, aggregate: Aggregate) -> list[str]:
-    """Return the parts of all, as SQL over those of each.
-
-    Args:
-        number: The measure's number.
-        aggregate: Its aggregate.
-    """
+    """Return the parts of all, as SQL over those of each."""
     i = number
     if aggregate == "avg":
         return [f"SUM(w * c{i}) AS C{i}_", f"SUM(w * s{i}) AS S{i}_"]
@@ -147,12 +138,7 @@ def totals(number: int, aggregate: Aggregate) -> list[str]:
 
 
 def second_pass(number: int, aggregate: Aggregate) -> list[str]:
-    """Return what the parts of all tell, once their totals are known.
-
-    Args:
-        number: The measure's number.
-        aggregate: Its aggregate.
-    """
+    """Return what the parts of all tell, once their totals are known."""
     i = number
     if aggregate in SPREADS:
         return [f"SUM(w * (q{i} + c{i} * (a{i} - A{i}_) * (a{i} - A{i}_))) AS Q{i}_"]
@@ -167,13 +153,7 @@ def second_pass(number: int, aggregate: Aggregate) -> list[str]:
 
 
 def move(number: int, aggregate: Aggregate, *, units: bool) -> str:
-    """Return how far a measure moves: with a person's rows, less without them.
-
-    Args:
-        number: The measure's number.
-        aggregate: Its aggregate.
-        units: Whether persons have a column.
-    """
+    """Return how far a measure moves: with a person's rows, less without them."""
     i = number
     if aggregate in ("rows", "count"):
         return f"CAST(c{i} AS DOUBLE)"
@@ -218,11 +198,7 @@ def _spread_move(i: int, aggregate: Aggregate) -> str:
 def all_of(
     made: Sequence[list[str]],
 ) -> list[str]:
-    """Return the pieces of all measures, one after the other.
-
-    Args:
-        made: The pieces of each.
-    """
+    """Return the pieces of all measures, one after the other."""
     return [one for pieces in made for one in pieces]
 
 
@@ -235,11 +211,6 @@ def joined_relations(
     number: int, aggregate: Aggregate, shape: Shape
 ) -> tuple[list[tuple[str, str]], str]:
     """Return what a measure needs besides parts: relations, and how the last is joined.
-
-    Args:
-        number: The measure's number.
-        aggregate: Its aggregate.
-        shape: What all measures have in common.
 
     Returns:
         Relations in their order, each a name and a query; and the join of the last one

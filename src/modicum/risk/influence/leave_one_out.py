@@ -46,12 +46,7 @@ def row_column(columns: Iterable[str]) -> str:
 
 
 def numbered(relation: str, row: str) -> str:
-    """Return the statement of a relation whose rows have numbers, from 1.
-
-    Args:
-        relation: What the engine calls the data.
-        row: What the column of numbers is called.
-    """
+    """Return the statement of a relation whose rows have numbers, from 1."""
     return f"SELECT *, ROW_NUMBER() OVER (ORDER BY 1) AS {row} FROM {relation}"
 
 
@@ -213,10 +208,6 @@ def read_answer(question: Question, rows: Iterable[Sequence[Any]]) -> Answer:
 
     Numbers are as exact as they are given. All NaN of a key are the same.
 
-    Args:
-        question: The query.
-        rows: The rows of its answer.
-
     Raises:
         InputError: If an output that is no group is no number.
     """
@@ -279,12 +270,7 @@ def _number(value: object, name: str) -> _Number:
 
 
 def moves_between(answer: Answer, without: Answer) -> list[float]:
-    """Return how far each coordinate moves that moves at all.
-
-    Args:
-        answer: The answer of all.
-        without: The answer without somebody.
-    """
+    """Return how far each coordinate moves that moves at all."""
     numbers = next((len(one) for one in (*answer.values(), *without.values())), 0)
     nothing = (0,) * numbers
     keys = dict.fromkeys([*answer, *without])

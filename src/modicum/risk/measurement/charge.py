@@ -27,18 +27,7 @@ def selection_release(
     eps: Number,
     others: Mapping[str, Number] = MappingProxyType({}),
 ) -> ReleaseDraft:
-    """Return the release that a private selection is.
-
-    Args:
-        release: Its id.
-        unit: The unit of the policy whose instances are the persons of the choice.
-        attributes: What the query reads, by the policy's names.
-        eps: What the choice costs, whatever it finds; > 0.
-        others: What it costs other units of the policy, by a proof of the caller's.
-
-    Raises:
-        InputError: If eps is not above 0.
-    """
+    """Return the release that a private selection is."""
     spent = above_zero("the epsilon of the selection", eps, by="eps_select")
     known = {
         name: above_zero(f"the epsilon of `{name}`", one, by="charge")
@@ -56,24 +45,13 @@ class NoDraws:
     """No noise, for a choice that is made of no rows: to see whether it is refused."""
 
     def laplace(self, scale: Fraction) -> int:
-        """Return 0.
-
-        Args:
-            scale: That of the noise that would be drawn.
-
-        Raises:
-            InputError: If it is too large to be drawn.
-        """
+        """Return 0."""
         must_be_drawable(scale)
         return 0
 
 
 def uncharged(choice: Choice) -> Choice:
-    """Return a choice that read rows and was not charged: it is advice.
-
-    Args:
-        choice: The choice.
-    """
+    """Return a choice that read rows and was not charged: it is advice."""
     if choice.charge is None or choice.charge.selection is None:
         return choice
     caveat = (
@@ -91,17 +69,7 @@ def _with_caveat(choice: Choice, caveat: str) -> Choice:
 
 
 def must_be_of_persons(vocabulary: Vocabulary, charge: str, unit: str | None) -> None:
-    """Refuse a unit of the policy whose instances are not the persons of a question.
-
-    Args:
-        vocabulary: The words of the policy.
-        charge: The unit that a choice is to be charged to.
-        unit: The column that tells whose a row is; None if each row is a person.
-
-    Raises:
-        InputError: If the policy has no such unit, it is of another column, or its
-            neighbors are not `add-remove`.
-    """
+    """Refuse a unit of the policy whose instances are not the persons of a question."""
     known = vocabulary.unit_facts.get(charge)
     if known is None:
         raise mistake(
@@ -155,18 +123,6 @@ def charged(
     """Make a choice under a reservation.
 
     It is reserved and started before rows are read; what fails after that stays spent.
-
-    Args:
-        workspace: Where it is charged.
-        draft: The release that the choice is.
-        choose: Makes the choice.
-        begun: Called once it is started.
-
-    Returns:
-        The decision, and the choice; None if it is denied.
-
-    Raises:
-        ModicumError: If the release or the choice is not as it must be.
     """
     decision = workspace.submit(draft)
     if not decision.allowed:

@@ -57,18 +57,7 @@ def study_of(
     statistic: Statistic | None = None,
     answers_in: str = "units of the answer",
 ) -> Study:
-    """Return everything that pictures, tables and reports are made of.
-
-    Args:
-        risk: What was found.
-        choice: What was chosen; None if nothing was.
-        tau: The ratio that was asked for.
-        statistic: What of groups of people it is the ratio of; None for that of all.
-        answers_in: What the answer is counted in, such as `people`.
-
-    Raises:
-        InputError: If tau is out of range.
-    """
+    """Return everything that pictures, tables and reports are made of."""
     epsilon = None if choice is None else choice.epsilon
     epsilons = set(risk.candidates) | ({epsilon} if epsilon is not None else set())
     indicator = risk.indicator
@@ -90,14 +79,7 @@ def study_of(
 
 
 def picture(study: Study) -> Figure:
-    """Return the picture of a study: of its groups of people, or of all.
-
-    Args:
-        study: The study.
-
-    Raises:
-        UsageError: If matplotlib is not installed.
-    """
+    """Return the picture of a study: of its groups of people, or of all."""
     from modicum.risk.charts import risk_groups, risk_ranges
 
     return risk_groups(study) if study.groups else risk_ranges(study)

@@ -106,16 +106,7 @@ class Preference:
 
 
 def chosen(risk: Risky, method: str, asked: Preference) -> Choice:
-    """Return what is chosen in some way.
-
-    Args:
-        risk: What it is chosen from.
-        method: The way.
-        asked: What is asked for.
-
-    Raises:
-        InputError: If there is no such way, or it needs or knows other preferences.
-    """
+    """Return what is chosen in some way."""
     if method not in _METHODS:
         raise mistake(
             f"there is no choice `{str(method)[:60]}`",

@@ -13,12 +13,7 @@ _SHARES: Final = {"max": 1.0, "p99": 0.99, "median": 0.5}
 
 
 def risk_to_dict(risk: Risk, choice: Choice | None) -> dict[str, Any]:
-    """Return the documented JSON form of a risk, and of what was chosen.
-
-    Args:
-        risk: What was found.
-        choice: What was chosen; None if nothing was asked for.
-    """
+    """Return the documented JSON form of a risk, and of what was chosen."""
     found = risk.to_dict()
     if choice is not None:
         found |= choice_to_dict(choice)
@@ -27,11 +22,7 @@ def risk_to_dict(risk: Risk, choice: Choice | None) -> dict[str, Any]:
 
 
 def choice_to_dict(choice: Choice) -> dict[str, Any]:
-    """Return the documented JSON form of a choice.
-
-    Args:
-        choice: The choice.
-    """
+    """Return the documented JSON form of a choice."""
     told = choice.to_dict()
     return {
         "epsilon": told["epsilon"],
@@ -41,13 +32,7 @@ def choice_to_dict(choice: Choice) -> dict[str, Any]:
 
 
 def groups_to_dict(risk: Risk, statistic: str, choice: Choice | None) -> dict[str, Any]:
-    """Return the documented JSON form of a comparison of groups.
-
-    Args:
-        risk: What was found.
-        statistic: What is compared: `max`, `p99` or `median`.
-        choice: What was chosen; None if nothing was asked for.
-    """
+    """Return the documented JSON form of a comparison of groups."""
     found = risk_to_dict(risk, choice)
     found["statistic"] = statistic
     found["groups"] = {
@@ -66,14 +51,7 @@ def groups_to_dict(risk: Risk, statistic: str, choice: Choice | None) -> dict[st
 def statistic_at(
     risk: Risk, statistic: str, epsilon: Fraction, group: str
 ) -> float | None:
-    """Return a statistic of the indicators of a group; None if nobody is in it.
-
-    Args:
-        risk: What was found.
-        statistic: `max`, `p99` or `median`.
-        epsilon: The epsilon.
-        group: The name of the group.
-    """
+    """Return a statistic of the indicators of a group; None if nobody is in it."""
     if not risk.influence.members[group].sum():
         return None
     return risk.indicator.quantile(_SHARES[statistic], epsilon, group)

@@ -31,15 +31,7 @@ BoundsGiven: TypeAlias = (
 def people_groups(
     given: Mapping[str, str] | Sequence[str], columns: Mapping[str, Sequence[str]]
 ) -> list[PeopleGroup]:
-    """Return groups of people.
-
-    Args:
-        given: Conditions on rows, or by name.
-        columns: By table, the names of its columns.
-
-    Raises:
-        InputError: If one is no condition on the rows of a table.
-    """
+    """Return groups of people."""
     named = given if isinstance(given, Mapping) else {one: one for one in given}
     return [
         PeopleGroup(name, *read_condition(text, columns))
@@ -50,17 +42,7 @@ def people_groups(
 def public_bounds(
     given: BoundsGiven, rows_max: int | None, question: Question
 ) -> PublicBounds:
-    """Return what is declared of the tables of a query.
-
-    Args:
-        given: A least and a greatest value, or these by name.
-        rows_max: How many rows of a person count at most.
-        question: The query.
-
-    Raises:
-        GivenError: If they are not a least and a greatest number, or of no value of
-            the query.
-    """
+    """Return what is declared of the tables of a query."""
     if rows_max is not None:
         count("the number of rows", rows_max, least=1, by="rows_max")
     if given is None:
@@ -73,21 +55,7 @@ def public_bounds(
 def sensitivity_of(
     engine: SqlEngine, question: Question, public: PublicBounds, given: NoiseGiven
 ) -> tuple[Fraction, str]:
-    """Return how far one person can move the answer, in the norm of the noise.
-
-    Args:
-        engine: What reads the tables.
-        question: The query.
-        public: What is declared.
-        given: What is said of the noise.
-
-    Returns:
-        The sensitivity, and why it is not public; empty if it is.
-
-    Raises:
-        InputError: If it follows neither from what is declared nor, as the papers have
-            it, from the rows.
-    """
+    """Return how far one person can move the answer, in the norm of the noise."""
     if given.sensitivity is not None:
         return above_zero("the sensitivity", given.sensitivity, by="sensitivity"), ""
     try:
@@ -102,12 +70,7 @@ def sensitivity_of(
 
 
 def unbounded_sums(question: Question, public: PublicBounds) -> tuple[str, ...]:
-    """Return which sums have values that nothing bounds, in words.
-
-    Args:
-        question: The query.
-        public: What is declared.
-    """
+    """Return which sums have values that nothing bounds, in words."""
     return tuple(
         f"nothing bounds the values of {one.called[:60]}: one of them could end the"
         " query with an error"
@@ -119,20 +82,7 @@ def unbounded_sums(question: Question, public: PublicBounds) -> tuple[str, ...]:
 def noise_of(
     sensitivity: Fraction, influence: Influence, question: Question, given: NoiseGiven
 ) -> tuple[Noise, tuple[str, ...]]:
-    """Return the noise.
-
-    Args:
-        sensitivity: How far one person can move the answer, in its norm.
-        influence: How far the answer moves for everybody.
-        question: The query.
-        given: What is said of the noise.
-
-    Returns:
-        The noise, and which facts about it are not public, in words.
-
-    Raises:
-        InputError: If what is given is out of range.
-    """
+    """Return the noise."""
     private = []
     dimensions = given.dimensions
     if dimensions is None:
@@ -153,20 +103,7 @@ def noise_of(
 
 
 def attributes_read(question: Question, given: Sequence[str] | None) -> list[str]:
-    """Return the attributes that a query reads, by the policy's names.
-
-    Args:
-        question: The query.
-        given: Each as NAME, if its column has that name, or NAME=COLUMN. None if all
-            are called as their columns.
-
-    Returns:
-        Their names. The column that tells whose a row is need not be among them.
-
-    Raises:
-        GivenError: If a column is not there, or one that the query reads is left out:
-            its rules would not be charged.
-    """
+    """Return the attributes that a query reads, by the policy's names."""
     if given is None:
         return list(question.reads)
     known = {one.lower() for one in question.columns}

@@ -30,16 +30,6 @@ def measure(
 
     In one pass where there is a closed form, by asking again for each person else, or
     where a least or greatest value has more digits than the floats of that pass.
-
-    Args:
-        engine: What reads the tables.
-        question: The query.
-        groups: Groups of people that are told apart.
-        progress: Told how far it is, where the query is asked again.
-
-    Raises:
-        InputError: If an answer is no finite number.
-        UnavailableError: If the engine fails.
     """
     if question.obstacle:
         return measure_again(engine, question, groups, progress)
@@ -65,18 +55,7 @@ def measure_again(
     groups: Sequence[PeopleGroup] = (),
     progress: Progress = lambda done, of: None,
 ) -> Influence:
-    """Return the same as `measure`, always by asking again for each person.
-
-    Args:
-        engine: What reads the tables.
-        question: The query.
-        groups: Groups of people that are told apart.
-        progress: Told how far it is.
-
-    Raises:
-        InputError: If an answer is no finite number.
-        UnavailableError: If the engine fails.
-    """
+    """Return the same as `measure`, always by asking again for each person."""
     columns, relations = engine.columns(), engine.relations()
     leave_one_out.must_have_own_names(question, relations)
     if question.unit is None:

@@ -16,28 +16,13 @@ class OpenDpDraws:
         self._sampler = OpenDpSampler()
 
     def laplace(self, scale: Fraction) -> int:
-        """Return a fresh draw of discrete Laplace noise.
-
-        Args:
-            scale: Above 0. It is rounded up to what a float holds: more noise.
-
-        Raises:
-            InputError: If the scale is too large.
-            UnavailableError: If OpenDP fails.
-        """
+        """Return a fresh draw of discrete Laplace noise."""
         must_be_drawable(scale)
         return self._sampler.add("laplace", _held(scale), [0])[0]
 
 
 def must_be_drawable(scale: Fraction) -> None:
-    """Refuse noise that is too large to be drawn.
-
-    Args:
-        scale: Above 0.
-
-    Raises:
-        InputError: If it is.
-    """
+    """Refuse noise that is too large to be drawn."""
     if scale > SCALE_MAX:
         raise mistake(
             f"noise of scale {brief(scale)} is too large to be drawn; the largest is"

@@ -51,25 +51,6 @@ def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
 
     What is chosen of it from public facts is the choice for any table; and whatever is
     refused of it would be refused with all rows.
-
-    Args:
-        data: The query's table or tables, as for `rdr`.
-        query: SQL: one SELECT with aggregates.
-        unit: The column that tells whose a row is; None if each row is a person.
-        mechanism: `laplace` or `gaussian`.
-        epsilons: The candidates.
-        delta: For Gaussian noise; needed there.
-        sensitivity: How far one person can move the answer in any table; None to find
-            it from `bounds` and `rows_max`.
-        bounds: The least and the greatest value that is aggregated.
-        rows_max: How many rows of a person are counted at most.
-        dimensions: How many numbers the answer has; needed where the query groups.
-        form: `published` or `exact`.
-        calibration: For Gaussian noise: `exact` or `published`.
-        engine: `duckdb` or `spark`.
-
-    Raises:
-        InputError: If something does not fit, or is not public.
     """
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
     with ControllerData(data, engine, typed=False) as opened:
@@ -95,17 +76,7 @@ def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
 
 
 def choose_publicly(data: object, query: str, tau: Number, **facts: Any) -> Choice:
-    """Return the choice that is the same whatever rows a table holds.
-
-    Args:
-        data: The query's table or tables, as for `rdr`; no row is read.
-        query: SQL: one SELECT with aggregates.
-        tau: The least ratio of the indicators of two people; above 0, at most 1.
-        facts: What is public, as for `unseen_risk`.
-
-    Raises:
-        InputError: If something does not fit, or is not public.
-    """
+    """Return the choice that is the same whatever rows a table holds."""
     return unseen_risk(data, query, **facts).choose(tau)
 
 

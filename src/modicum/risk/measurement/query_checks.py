@@ -39,17 +39,7 @@ _COMPARED: Final = (
 
 
 def conversions(engine: SqlEngine, question: Question) -> tuple[str, ...]:
-    """Return what a query leaves the engine to convert, in words.
-
-    Args:
-        engine: What reads the tables; no row is read.
-        question: The query.
-
-    Returns:
-        A sentence for each place where values of several types meet, and not all values
-        of one are known to have a place in another. None for a query without a closed
-        form: no private choice is made for it.
-    """
+    """Return what a query leaves the engine to convert, in words."""
     if question.obstacle:
         return ()
     select = question.select
@@ -160,16 +150,7 @@ ENUM: Final = re.compile(r"ENUM\('(?:[^']|'')*'(?:, '(?:[^']|'')*')*\)")
 def must_bind(
     engine: SqlEngine, question: Question, groups: Sequence[PeopleGroup] = ()
 ) -> None:
-    """Refuse a query that its engine would not understand; no row is read.
-
-    Args:
-        engine: What would read the tables. Only DuckDB is asked.
-        question: The query.
-        groups: Groups of people, whose conditions are looked at, too.
-
-    Raises:
-        InputError: If a name, a function or a type does not fit.
-    """
+    """Refuse a query that its engine would not understand; no row is read."""
     if not isinstance(engine, DuckdbEngine):
         return
     import duckdb
@@ -258,17 +239,7 @@ _TEMPORAL: Final = ("date", "time", "interval")
 
 
 def must_have_fitting_types(engine: SqlEngine, question: Question) -> None:
-    """Refuse a query that no moves can be measured of, by its columns' types.
-
-    Args:
-        engine: What reads the tables; no row is read.
-        question: The query.
-
-    Raises:
-        InputError: If persons have ids of different types in its tables, or an answer
-            is a date or time.
-        UnavailableError: If the engine does not take the query.
-    """
+    """Refuse a query that no moves can be measured of, by its columns' types."""
     _must_have_the_same_ids(engine, question)
     _must_be_numbers(engine, question)
 
@@ -335,17 +306,7 @@ def _told(engine: SqlEngine, question: Question) -> tuple[str, list[str]]:
 def must_fit(
     engine: SqlEngine, question: Question, groups: Sequence[PeopleGroup] = ()
 ) -> None:
-    """Refuse a query that its engine does not understand, or that has no moves.
-
-    Args:
-        engine: What reads the tables; no row is read.
-        question: The query.
-        groups: Groups of people, whose conditions are looked at, too.
-
-    Raises:
-        InputError: If a name, a function or a type does not fit.
-        UnavailableError: If the engine does not take the query, and does not say why.
-    """
+    """Refuse a query that its engine does not understand, or that has no moves."""
     must_have_own_names(question, engine.relations())
     try:
         # First, since a sum of dates is no number, and not understood either.

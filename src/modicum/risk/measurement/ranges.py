@@ -21,18 +21,7 @@ _LONG: Final = re.compile(r"u?(?:bigint|hugeint)|decimal\(\d+,(\d+)\)")
 
 
 def whole_range(engine: SqlEngine, question: Question) -> tuple[float, float, int]:
-    """Return the least and the greatest value of its first aggregate, and the rows.
-
-    Args:
-        engine: What reads the tables.
-        question: The query.
-
-    Returns:
-        Two numbers, NaN where there are none, and how many rows the table has.
-
-    Raises:
-        UnavailableError: If the engine fails.
-    """
+    """Return the least and the greatest value of its first aggregate, and the rows."""
     value = question.measures[0].value if question.measures else None
     if value is None or question.measures[0].aggregate == "count":
         return math.nan, math.nan, 0
@@ -53,13 +42,6 @@ def exceeds_floats(engine: SqlEngine, question: Question) -> bool:
 
     In floats, it and the next one could be the same, and whoever has it would seem to
     move nothing.
-
-    Args:
-        engine: What reads the tables.
-        question: The query.
-
-    Raises:
-        UnavailableError: If the engine fails.
     """
     values = [
         f"({one.value.sql('duckdb')})"
@@ -88,16 +70,7 @@ def exceeds_floats(engine: SqlEngine, question: Question) -> bool:
 
 
 def over(engine: SqlEngine, question: Question, outputs: Sequence[str]) -> str:
-    """Return the statement of other outputs over what a query reads.
-
-    Args:
-        engine: What reads the tables.
-        question: The query; where it has a closed form.
-        outputs: Each in the SQL of DuckDB.
-
-    Returns:
-        A statement in the engine's dialect; its columns are `v0`, `v1`, …
-    """
+    """Return the statement of other outputs over what a query reads."""
     named = ", ".join(f"{one} AS v{number}" for number, one in enumerate(outputs))
     tail = source_of(question, engine.relations()).sql("duckdb").removeprefix("SELECT")
     text = f"SELECT {named}{tail}"

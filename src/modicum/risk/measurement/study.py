@@ -63,33 +63,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
     engine: str = "duckdb",
     progress: Progress = lambda done, of: None,
 ) -> Risk:
-    """Return the risk of a query for everybody in a controller's tables.
-
-    Args:
-        data: The query's table: a path (`.csv`, `.duckdb::table`, else Parquet), or a
-            frame, relation or Arrow table; or several, by name; or all of it opened.
-        query: SQL: one SELECT with aggregates.
-        unit: The column that tells whose a row is; None if each row is a person.
-        mechanism: The noise: `laplace` or `gaussian`.
-        epsilons: The candidates.
-        delta: For Gaussian noise; None for 1 / people**2, from the rows.
-        sensitivity: How far one person can move the answer in any table. None to find
-            it from `bounds` and `rows_max`, or else, as the papers do, from the rows.
-        bounds: The least and the greatest value, or by value; outside, the nearer one.
-        rows_max: How many rows of a person are counted at most; trusted, not checked.
-        dimensions: How many numbers the answer has; None to count groups in the rows.
-        groups: Groups of people to compare: conditions on rows, or by name.
-        form: `published`: the papers' bound of the indicator; `exact`: what it bounds.
-        calibration: For Gaussian noise: `exact`, or the `published` formula.
-        engine: `duckdb` or `spark`.
-        progress: Told how many people are done, where it asks again for each.
-
-    Returns:
-        What was found. It is for the controller of the data only.
-
-    Raises:
-        ModicumError: If something does not fit, or the engine fails.
-    """
+    """Return the risk of a query for everybody in a controller's tables."""
     candidates = checked(epsilons)
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
     with _opened(data, engine) as opened:
@@ -123,11 +97,7 @@ def _opened(data: object, engine: str) -> ControllerData:
 
 
 def count(where: str = "") -> str:
-    """Return the query that counts rows.
-
-    Args:
-        where: A condition on rows, as SQL; empty for all.
-    """
+    """Return the query that counts rows."""
     counted = exp.select(exp.Count(this=exp.Star())).from_("data")
     return (counted.where(where, dialect="duckdb") if where else counted).sql("duckdb")
 

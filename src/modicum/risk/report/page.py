@@ -130,11 +130,7 @@ PEOPLE_BESIDE = (
 
 
 def noise_words(noise: Noise) -> str:
-    """Return what noise a release has.
-
-    Args:
-        noise: The noise.
-    """
+    """Return what noise a release has."""
     many = noise.dimensions
     on = "the answer" if many == 1 else f"each of {many} numbers"
     sensitivity = brief(noise.sensitivity)
@@ -151,22 +147,14 @@ def noise_words(noise: Noise) -> str:
 
 
 def caveats(study: Study) -> Iterator[str]:
-    """Yield what else must be known.
-
-    Args:
-        study: What is reported.
-    """
+    """Yield what else must be known."""
     yield from study.choice.caveats
     if study.choice.claim is Claim.DP and study.seen is not None:
         yield PEOPLE_BESIDE
 
 
 def charged(choice: Choice) -> list[tuple[str, str]]:
-    """Return what must be charged, as what it is for and the mechanism.
-
-    Args:
-        choice: The choice.
-    """
+    """Return what must be charged, as what it is for and the mechanism."""
     if choice.charge is None:
         return []
     found = []
@@ -188,14 +176,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def risk_report(study: Study) -> str:
-    """Return a study as a whole HTML document.
-
-    Args:
-        study: What it says.
-
-    Raises:
-        InputError: If matplotlib is not installed.
-    """
+    """Return a study as a whole HTML document."""
     head = element(
         "head",
         element("meta", charset="utf-8"),

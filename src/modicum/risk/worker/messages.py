@@ -70,31 +70,18 @@ _decoder: Final = msgspec.json.Decoder(Progress | AnalysisResult | Failed)
 
 
 def failed(error: ModicumError, problems: tuple[Problem, ...]) -> Failed:
-    """Return what is told of a mistake.
-
-    Args:
-        error: The mistake.
-        problems: Its problems, in the words of whoever asked.
-    """
+    """Return what is told of a mistake."""
     kinds = (one.__name__ for one in type(error).__mro__)
     return Failed(next((one for one in kinds if one in _KINDS), ""), problems)
 
 
 def written(line: Line) -> bytes:
-    """Return a line as it is written.
-
-    Args:
-        line: What it says.
-    """
+    """Return a line as it is written."""
     return _encoder.encode(line) + b"\n"
 
 
 def read(text: bytes) -> Line | None:
-    """Return what a line says; None if it is none of these.
-
-    Args:
-        text: The line.
-    """
+    """Return what a line says; None if it is none of these."""
     try:
         line: Line = _decoder.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):

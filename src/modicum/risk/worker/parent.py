@@ -46,16 +46,6 @@ def analyzed(
     """Return what an analysis finds, as JSON.
 
     Its process is gone when this returns or raises, with the files that it made.
-
-    Args:
-        tables: As for `Analysis`.
-        asked: What is asked.
-        bounds: How much it may take.
-        report: Told what part is done, often; whatever it raises ends the analysis.
-
-    Raises:
-        ModicumError: If something does not fit, or the engine fails.
-        UnavailableError: If it takes too long, or its process ends.
     """
     # The process works in a folder of its own.
     places = {name: str(Path(place).absolute()) for name, place in tables.items()}
@@ -124,11 +114,7 @@ class _Lines:
         self._heard = b""
 
     def next(self, seconds: float) -> bytes | None:
-        """Return the next line; None if it does not come in so many seconds.
-
-        Raises:
-            UnavailableError: If none will come any more, or it is too long.
-        """
+        """Return the next line; None if it does not come in so many seconds."""
         if b"\n" not in self._heard:
             with DefaultSelector() as selector:
                 selector.register(self._pipe, EVENT_READ)

@@ -51,12 +51,7 @@ def main() -> None:
 
 
 def answer(line: bytes, tell: Callable[[Line], None]) -> Line:
-    """Return what is told in the end.
-
-    Args:
-        line: What is asked.
-        tell: Tells what part is done.
-    """
+    """Return what is told in the end."""
     told = 0.0
 
     def progress(done: int, of: int) -> None:

@@ -24,14 +24,6 @@ def analysis_result(
     """Return the documented JSON form of what an analysis finds.
 
     It is that of `modicum risk rdr`; with groups, of `modicum risk compare-groups`.
-
-    Args:
-        analysis: The analysis.
-        progress: Told how many people are done, where it asks again for each.
-
-    Raises:
-        ModicumError: If something does not fit, is too large, or the engine fails.
-            Nothing that it says is taken from rows but their number.
     """
     asked = analysis.asked
     with ControllerData(_places(analysis.tables), options=_OPTIONS) as data:

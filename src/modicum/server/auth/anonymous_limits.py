@@ -36,13 +36,7 @@ class AnonymousLimits:
         self._rates = rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request.
-
-        Args:
-            scope: What it is.
-            receive: Receives its body.
-            send: Sends the answer.
-        """
+        """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

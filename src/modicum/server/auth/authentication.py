@@ -23,14 +23,7 @@ class Authenticator(Protocol):
     """Recognizes people or programs by one kind of credentials."""
 
     async def identify(self, request: Request) -> Identity | None:
-        """Return who asks; None if there are no credentials of this kind.
-
-        Args:
-            request: The request.
-
-        Raises:
-            AccessError: If there are, and they do not hold.
-        """
+        """Return who asks; None if there are no credentials of this kind."""
         ...
 
 
@@ -45,15 +38,7 @@ class Recognizing:
         self._authenticators = tuple(authenticators)
 
     async def identify(self, request: Request) -> Identity:
-        """Return who asks.
-
-        Args:
-            request: The request.
-
-        Raises:
-            AccessError: If nobody is recognized, or two are: nobody guesses who is
-                meant.
-        """
+        """Return who asks."""
         found = [
             one
             for authenticator in self._authenticators
@@ -72,16 +57,7 @@ class Recognizing:
 
 
 async def recognized(request: Request) -> Identity:
-    """Return who asks, once for each request; their rate is limited.
-
-    Args:
-        request: The request.
-
-    Raises:
-        AccessError: If nobody is recognized.
-        InputError: If the query names what is not taken.
-        UnavailableError: If they ask too often.
-    """
+    """Return who asks, once for each request; their rate is limited."""
     parts = request.app.state.parts
     who: Identity = await parts.recognizing.identify(request)
     parts.rates.note(who.name)
@@ -121,11 +97,7 @@ class Standing:
             return False
 
     async def must_hold(self) -> None:
-        """Refuse whoever is no longer who they were, with the same rights.
-
-        Raises:
-            AccessError: If they are not.
-        """
+        """Refuse whoever is no longer who they were, with the same rights."""
         if not await self.holds():
             raise AccessError(
                 Problem(

@@ -58,12 +58,7 @@ class ProgramTokens:
         self._cookie = cookie
 
     async def identify(self, request: Request) -> Identity | None:
-        """Return which program asks; None if the request brings no such token.
-
-        Raises:
-            AccessError: If the token does not hold, or is no program's.
-            UnavailableError: If the provider does not answer.
-        """
+        """Return which program asks; None if the request brings no such token."""
         bearer = credentials_of(request, self._cookie).bearer
         if bearer is None or bearer.startswith(TOKEN_PREFIX):
             return None
@@ -106,12 +101,7 @@ class ApiTokens:
         self._roof = roof
 
     async def identify(self, request: Request) -> Identity | None:
-        """Return whose token the request brings; None if it brings none.
-
-        Raises:
-            AccessError: If the token does not hold, or its owner may do nothing of
-                what it allowed any more.
-        """
+        """Return whose token the request brings; None if it brings none."""
         bearer = credentials_of(request, self._cookie).bearer
         if bearer is None or not bearer.startswith(TOKEN_PREFIX):
             return None
@@ -137,11 +127,7 @@ class Authenticators:
         self._cookie = cookie
 
     async def identify(self, request: Request) -> Identity | None:
-        """Return who asks; None if the request brings nothing to be known by.
-
-        Raises:
-            AccessError: If it brings something that does not hold, or two things.
-        """
+        """Return who asks; None if the request brings nothing to be known by."""
         brought = credentials_of(request, self._cookie)
         if brought == Credentials():
             return None

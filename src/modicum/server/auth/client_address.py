@@ -51,11 +51,7 @@ class ClientPath:
 
 
 def address_of(text: str | None) -> Address | None:
-    """Return an address, IPv4 in either form as IPv4; None if the text is none.
-
-    Args:
-        text: The address as a server or a proxy wrote it.
-    """
+    """Return an address, IPv4 in either form as IPv4; None if the text is none."""
     try:
         address = ip_address((text or "").strip())
     except ValueError:
@@ -75,13 +71,7 @@ def client_path(
     headers: Sequence[tuple[str, str]],
     trusted: Sequence[Network],
 ) -> ClientPath:
-    """Return how a request came, believing only those who may be believed.
-
-    Args:
-        peer: Who is at the other end of the connection.
-        headers: Its headers, with names in small letters.
-        trusted: The networks of proxies.
-    """
+    """Return how a request came, believing only those who may be believed."""
     client = address_of(peer)
     if not is_trusted(client, trusted):
         # Who speaks for others without being trusted is a proxy that the settings

@@ -34,16 +34,7 @@ class Credentials:
 
 
 def credentials_of(request: Request, cookie: str) -> Credentials:
-    """Return what a request brings.
-
-    Args:
-        request: The request.
-        cookie: The name of the session's cookie.
-
-    Raises:
-        AccessError: If there are two, one that is no bearer token, or one in the
-            address, where logs would keep it.
-    """
+    """Return what a request brings."""
     query = request.scope.get("query_string", b"").decode("latin-1")
     if _IN_QUERY.search(query) or TOKEN_PREFIX in unquote_plus(query):
         raise unusable(
@@ -76,15 +67,7 @@ def _bearer(request: Request) -> str | None:
 
 
 def one_cookie(request: Request, name: str) -> str | None:
-    """Return the value of a cookie; None if there is none.
-
-    Args:
-        request: The request.
-        name: The cookie's name.
-
-    Raises:
-        AccessError: If there are two: somebody planted one of them.
-    """
+    """Return the value of a cookie; None if there is none."""
     values = [
         value.strip()
         for header in request.headers.getlist("cookie")

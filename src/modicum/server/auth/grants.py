@@ -30,40 +30,19 @@ class GrantTable:
         self._programs = programs
 
     def person(self, name: str, groups: Iterable[str], via: str) -> Identity:
-        """Return a person with all that they and their groups may do.
-
-        Args:
-            name: Their name, as `person_name` returns it.
-            groups: The groups that the provider says they are in.
-            via: How they were recognized.
-
-        Raises:
-            AccessError: If they may do nothing, or have roles that stay apart.
-        """
+        """Return a person with all that they and their groups may do."""
         given = [self._people[name]] if name in self._people else []
         given += [self._groups[one] for one in groups if one in self._groups]
         return _with_roles(Identity(name, together(given), via=via))
 
     def program(self, name: str, via: str) -> Identity:
-        """Return a program with what it may do.
-
-        Args:
-            name: Its name, as `program_name` returns it.
-            via: How it was recognized.
-
-        Raises:
-            AccessError: If it may do nothing.
-        """
+        """Return a program with what it may do."""
         grants = self._programs.get(name.removeprefix(PROGRAM_PREFIX), {})
         return _with_roles(Identity(name, grants, is_service=True, via=via))
 
 
 def groups_in(claim: object) -> tuple[str, ...]:
-    """Return the groups that a claim lists; none if it is no list of names.
-
-    Args:
-        claim: The claim: a list of names, or one name.
-    """
+    """Return the groups that a claim lists; none if it is no list of names."""
     if isinstance(claim, str):
         return (claim,)
     if not isinstance(claim, list):

@@ -26,11 +26,7 @@ class Fetch(Protocol):
         form: Mapping[str, str] | None = None,
         auth: tuple[str, str] | None = None,
     ) -> tuple[int, dict[str, Any]]:
-        """Return the status and the object that came; a form makes it a POST.
-
-        Raises:
-            UnavailableError: If nothing of the kind came.
-        """
+        """Return the status and the object that came; a form makes it a POST."""
 
 
 class HttpFetch:
@@ -52,16 +48,7 @@ class HttpFetch:
         form: Mapping[str, str] | None = None,
         auth: tuple[str, str] | None = None,
     ) -> tuple[int, dict[str, Any]]:
-        """Return the status and the object that came; a form makes it a POST.
-
-        Args:
-            url: An address that `trusted_address` let through.
-            form: What is sent.
-            auth: A name and a secret, for HTTP's basic authentication.
-
-        Raises:
-            UnavailableError: If no JSON object of a sensible size came in time.
-        """
+        """Return the status and the object that came; a form makes it a POST."""
         try:
             async with self._client.stream(
                 "GET" if form is None else "POST",
@@ -101,15 +88,7 @@ def _json_object(body: bytes) -> dict[str, Any]:
 
 
 def trusted_address(value: object, what: str) -> str:
-    """Return an address that the provider gave, if it may be asked or shown.
-
-    Args:
-        value: What stands in its metadata.
-        what: What it is, for messages.
-
-    Raises:
-        UnavailableError: If it is not https, but for addresses on this machine.
-    """
+    """Return an address that the provider gave, if it may be asked or shown."""
     text = value if isinstance(value, str) else ""
     try:
         parts = urlsplit(text)

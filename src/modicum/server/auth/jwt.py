@@ -41,14 +41,6 @@ async def read_token(provider: Provider, text: str) -> Signed:
     """Return what a token says, if the provider signed it.
 
     Where the key is, and which algorithms will do, is never taken from the token.
-
-    Args:
-        provider: Who must have signed it.
-        text: The token.
-
-    Raises:
-        AccessError: If it is no token, or not signed by the provider.
-        UnavailableError: If the provider does not answer.
     """
     header = _header(text)
     algorithm, kid = header.get("alg"), header.get("kid")
@@ -83,18 +75,7 @@ def _header(text: str) -> dict[str, Any]:
 def check_claims(
     claims: Mapping[str, Any], *, issuer: str, audience: str, now: int, leeway_s: int
 ) -> None:
-    """Refuse a token that is of another issuer, for somebody else, or not of now.
-
-    Args:
-        claims: What it says.
-        issuer: Whose it must be.
-        audience: Whom it must be for, among others perhaps.
-        now: The time, in seconds since 1970.
-        leeway_s: By how much clocks may differ.
-
-    Raises:
-        AccessError: If it does not hold.
-    """
+    """Refuse a token that is of another issuer, for somebody else, or not of now."""
     registry = jwt.JWTClaimsRegistry(
         now=now,
         leeway=leeway_s,

@@ -42,25 +42,14 @@ class OneTimeLink:
         self._until = ""
 
     def make(self, origin: str) -> str:
-        """Return a new link; one that was made before is good for nothing.
-
-        Args:
-            origin: Where the server is reached.
-        """
+        """Return a new link; one that was made before is good for nothing."""
         key = secrets.token_urlsafe(32)
         self._digest = sha256(key.encode()).digest()
         self._until = self._clock.after(self._clock.now(), LINK_SECONDS)
         return f"{origin}{LINK_PATH}?key={key}"
 
     def use(self, key: str) -> None:
-        """Take the key of the link.
-
-        Args:
-            key: What the browser sent.
-
-        Raises:
-            AccessError: If it is another, was used, or came too late.
-        """
+        """Take the key of the link."""
         given = sha256(key.encode()).digest()
         if not hmac.compare_digest(given, self._digest):
             raise not_accepted()

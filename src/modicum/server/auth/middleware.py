@@ -70,13 +70,7 @@ class AuthMiddleware:
         self._says = [(name.encode(), value.encode()) for name, value in security]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request.
-
-        Args:
-            scope: What it is.
-            receive: Receives its body.
-            send: Sends the answer.
-        """
+        """Answer a request."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return

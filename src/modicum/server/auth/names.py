@@ -21,13 +21,6 @@ def person_name(claimed: object, *, fold_case: bool) -> str:
 
     Two people whom a policy cannot tell apart must not both get in, so only one way
     of writing a name is taken: small letters, no blanks, nothing that looks alike.
-
-    Args:
-        claimed: The name that the provider gave.
-        fold_case: Whether the provider takes capitals to mean nothing.
-
-    Raises:
-        AccessError: If it is no such name.
     """
     name = _taken(claimed, fold_case=fold_case)
     if name is None:
@@ -40,14 +33,7 @@ def person_name(claimed: object, *, fold_case: bool) -> str:
 
 
 def owner_name(claimed: str) -> str:
-    """Return the name of the person that a token is to be for, as at sign-in.
-
-    Args:
-        claimed: The name; capitals mean nothing in it.
-
-    Raises:
-        InputError: If nobody could sign in by it.
-    """
+    """Return the name of the person that a token is to be for, as at sign-in."""
     name = _taken(claimed, fold_case=True)
     if name is None:
         raise InputError(
@@ -63,14 +49,7 @@ def owner_name(claimed: str) -> str:
 
 
 def program_name(claimed: object) -> str:
-    """Return the name by which the ledger knows a program.
-
-    Args:
-        claimed: The name that the provider gave.
-
-    Raises:
-        AccessError: If it cannot be told from others for certain.
-    """
+    """Return the name by which the ledger knows a program."""
     name = claimed if isinstance(claimed, str) else ""
     if not is_plain(name):
         raise forbidden(
@@ -81,14 +60,7 @@ def program_name(claimed: object) -> str:
 
 
 def program_actor(claimed: str) -> str:
-    """Return the name of the program that a token is to be for.
-
-    Args:
-        claimed: The name, with `service:` before it or without.
-
-    Raises:
-        InputError: If it is no name.
-    """
+    """Return the name of the program that a token is to be for."""
     name = claimed.removeprefix(PROGRAM_PREFIX)
     if not is_plain(name):
         raise InputError(

@@ -18,40 +18,22 @@ def not_accepted() -> AccessError:
 
 
 def expired(what: str) -> AccessError:
-    """Return the error for a credential that held until its time was over.
-
-    Args:
-        what: What it is, such as `the token`.
-    """
+    """Return the error for a credential that held until its time was over."""
     return _not_recognized(f"{what} has expired", help="sign in again, or make another")
 
 
 def unusable(message: str, remedy: str) -> AccessError:
-    """Return the error for a request whose credentials are not even looked at.
-
-    Args:
-        message: What is wrong with how they were sent; never the credentials.
-        remedy: How to send them.
-    """
+    """Return the error for a request whose credentials are not even looked at."""
     return _not_recognized(message, help=remedy)
 
 
 def forbidden(message: str, remedy: str) -> AccessError:
-    """Return the error for somebody who was recognized, and may not do this.
-
-    Args:
-        message: What they may not.
-        remedy: What helps.
-    """
+    """Return the error for somebody who was recognized, and may not do this."""
     return AccessError(Problem(Code.FORBIDDEN, message, help=remedy))
 
 
 def provider_failed(what: str) -> UnavailableError:
-    """Return the error for an OpenID provider that does not answer as it should.
-
-    Args:
-        what: What it did, without anything that it sent.
-    """
+    """Return the error for an OpenID provider that does not answer as it should."""
     return UnavailableError(
         Problem(
             Code.PROVIDER_FAILED,

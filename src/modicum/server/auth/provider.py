@@ -71,12 +71,7 @@ class _Kept(Generic[_T]):
         self._vain = 0
 
     async def get(self, newer_than: float | None = None) -> _T:
-        """Return the value.
-
-        Args:
-            newer_than: Ask again if it was got before this time, unless the provider
-                was asked a moment ago.
-        """
+        """Return the value."""
         if self._is_good(newer_than) and self._value is not None:
             return self._value
         vain = self._vain
@@ -140,24 +135,11 @@ class Provider:
         self._keys = _Kept(self._ask_keys, monotonic)
 
     async def metadata(self) -> Metadata:
-        """Return the provider's addresses.
-
-        Raises:
-            UnavailableError: If it does not answer, or as another issuer.
-        """
+        """Return the provider's addresses."""
         return await self._metadata.get()
 
     async def key(self, kid: str | None, algorithm: str) -> Key:
-        """Return the key that a token names.
-
-        Args:
-            kid: The id of the key; None will do if only one key fits.
-            algorithm: How the token is signed, one of `ALGORITHMS`.
-
-        Raises:
-            AccessError: If there is no such key, also after asking again.
-            UnavailableError: If the provider does not answer.
-        """
+        """Return the key that a token names."""
         keys = await self._keys.get()
         found = _fitting(keys, kid, algorithm)
         if not found:

@@ -67,11 +67,7 @@ class RecentlyRead(Generic[T]):
         self._changes = 0
 
     def get(self, key: str) -> T | None:
-        """Return the thing with a key, as it is or was a few seconds ago.
-
-        Args:
-            key: The key.
-        """
+        """Return the thing with a key, as it is or was a few seconds ago."""
         asked_at = self._clock()
         with self._guard:
             known = self._known.get(key)
@@ -322,11 +318,7 @@ class Registry:
         return self._beside.rows_beside(statement)
 
     def _change(self, *statements: Statement) -> list[int]:
-        """Run statements, and know nothing from before.
-
-        Raises:
-            UsageError: If there is no ledger: only `init` begins one.
-        """
+        """Run statements, and know nothing from before."""
         if not self._store.exists():
             raise _no_ledger(self._store.name)
         try:
@@ -339,16 +331,7 @@ class Registry:
 def open_registry(
     store: Store, *, clock: Clock | None = None, fresh_seconds: float = FRESH_SECONDS
 ) -> Registry:
-    """Return the registry of a ledger.
-
-    Args:
-        store: The ledger's store, as `open_store` returns it; it stays the caller's.
-        clock: The time of day; None for the machine's clock.
-        fresh_seconds: As for `Registry`.
-
-    Raises:
-        UsageError: If nothing can be kept there, as in an audit bundle.
-    """
+    """Return the registry of a ledger."""
     return Registry(store, clock or SystemClock(), fresh_seconds)
 
 

@@ -42,12 +42,7 @@ def token_called(identifier: str) -> Statement:
 
 
 def adding(token: Token, active_max: int = ACTIVE_TOKENS_MAX) -> Statement:
-    """Return what adds a token, unless its actor has so many active ones already.
-
-    Args:
-        token: The token.
-        active_max: How many active tokens of its actor there may be with it.
-    """
+    """Return what adds a token, unless its actor has so many active ones already."""
     return Statement(
         "INSERT INTO {s}.tokens (id, digest, name, actor, kind, grants, created_by,"
         " created_at, expires_at, revoked_at) SELECT {id}, {digest}, {name}, {actor},"
@@ -79,11 +74,7 @@ def revoking(identifier: str, now: str) -> Statement:
 
 
 def token_of(row: tuple[Any, ...]) -> Token:
-    """Return the token that a row stands for.
-
-    Raises:
-        VerificationError: If it stands for none: nobody is let in by it.
-    """
+    """Return the token that a row stands for."""
     identifier, digest, actor, grants, kind, *rest = row
     try:
         return Token(identifier, digest, actor, grants_of(grants), _KINDS[kind], *rest)
@@ -144,11 +135,7 @@ def forgetting(now: str, count_max: int = FORGOTTEN_MAX) -> Statement:
 
 
 def session_of(row: tuple[Any, ...]) -> Session:
-    """Return the session that a row stands for.
-
-    Raises:
-        VerificationError: If it stands for none: nobody is let in by it.
-    """
+    """Return the session that a row stands for."""
     digest, identity, *rest = row
     try:
         return Session(digest, identity_of(identity), *rest)

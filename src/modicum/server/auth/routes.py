@@ -17,11 +17,7 @@ from modicum.server.auth.sign_in import CALLBACK_PATH, LOGIN_PATH, LOGIN_SECONDS
 
 
 def leaving(sessions: Sessions) -> APIRouter:
-    """Return the route that ends a session.
-
-    Args:
-        sessions: The sessions.
-    """
+    """Return the route that ends a session."""
     router = APIRouter(include_in_schema=False)
 
     @router.post("/logout")
@@ -39,14 +35,7 @@ def leaving(sessions: Sessions) -> APIRouter:
 def with_provider(
     sign_in: SignIn, roster: GrantTable, sessions: Sessions, jar: CookieJar
 ) -> APIRouter:
-    """Return the routes by which people sign in with a provider.
-
-    Args:
-        sign_in: The provider.
-        roster: What people may do.
-        sessions: The sessions.
-        jar: The cookies.
-    """
+    """Return the routes by which people sign in with a provider."""
     router = APIRouter(include_in_schema=False)
 
     @router.get(LOGIN_PATH)
@@ -72,13 +61,7 @@ def with_provider(
 
 
 def with_link(link: OneTimeLink, user: Identity, sessions: Sessions) -> APIRouter:
-    """Return the route by which the only user of a local server comes in.
-
-    Args:
-        link: The one-time link.
-        user: Who they are.
-        sessions: The sessions.
-    """
+    """Return the route by which the only user of a local server comes in."""
     router = APIRouter(include_in_schema=False)
 
     @router.get(LINK_PATH)

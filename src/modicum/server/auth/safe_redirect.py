@@ -14,9 +14,5 @@ _OWN: Final = re.compile(r"/(?![/\\])[A-Za-z0-9._~!$&'()*+,;=@%/?-]{0,500}")
 
 
 def own_path(wanted: str) -> str:
-    """Return a path of this server as it was wanted, or the first page.
-
-    Args:
-        wanted: What a browser sent.
-    """
+    """Return a path of this server as it was wanted, or the first page."""
     return wanted if _OWN.fullmatch(wanted) else FIRST_PAGE

@@ -30,11 +30,7 @@ class Secret:
         return self._text
 
     def derived(self, purpose: str) -> bytes:
-        """Return 32 bytes that whoever does not know the secret cannot compute.
-
-        Args:
-            purpose: What they are for; other purposes get other bytes.
-        """
+        """Return 32 bytes that whoever does not know the secret cannot compute."""
         return hashlib.blake2b(
             purpose.encode(),
             key=hashlib.sha256(self._text.encode()).digest(),
@@ -48,15 +44,7 @@ class Secret:
 
 
 def read_secret(path: Path) -> Secret:
-    """Return the secret of a file, without the line break at its end.
-
-    Args:
-        path: The file, readable by its owner only.
-
-    Raises:
-        InputError: If it cannot be read, or holds no single line of text.
-        UsageError: If others than its owner may read it.
-    """
+    """Return the secret of a file, without the line break at its end."""
     try:
         # A pipe with no writer would keep the server waiting for good.
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

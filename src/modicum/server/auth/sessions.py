@@ -66,14 +66,7 @@ class CookieJar:
     def set_session(
         self, response: Response, secret: str, csrf: str, seconds: int
     ) -> None:
-        """Send the cookies of a session.
-
-        Args:
-            response: What they go out with.
-            secret: The session's secret, which no script of a page can read.
-            csrf: What pages send back; other sites can neither read nor set it.
-            seconds: How long browsers keep them.
-        """
+        """Send the cookies of a session."""
         self._set(response, self.session, secret, seconds)
         self._set(response, self.csrf, csrf, seconds, is_read_by_pages=True)
 
@@ -152,12 +145,7 @@ class Sessions:
     # --- recognizing ---------------------------------------------------------
 
     async def identify(self, request: Request) -> Identity | None:
-        """Return whose session the request belongs to; None if to none.
-
-        Raises:
-            AccessError: If the session is over, or the request has effects and no
-                page of this server sent it.
-        """
+        """Return whose session the request belongs to; None if to none."""
         secret = credentials_of(request, self._jar.session).session
         if secret is None:
             return None
@@ -199,11 +187,6 @@ class Sessions:
 
         Its secret is always new, and the session that the browser had is over: one
         that was planted there is good for nothing.
-
-        Args:
-            request: What the browser sent.
-            identity: Who signed in.
-            response: What the cookies go out with.
         """
         await self._forget(request)
         first = min(self._idle_s, self._absolute_s)
@@ -213,12 +196,7 @@ class Sessions:
         self._jar.set_session(response, opened.secret, opened.csrf, self._absolute_s)
 
     async def end(self, request: Request, response: Response) -> None:
-        """End the session of a request that was recognized by it.
-
-        Args:
-            request: The request.
-            response: What takes the cookies back.
-        """
+        """End the session of a request that was recognized by it."""
         await self._forget(request)
         self._jar.clear_session(response)
 
@@ -229,15 +207,7 @@ class Sessions:
 
 
 def refuse_other_sites(request: Request, origin: str) -> None:
-    """Refuse what a page of another site sent.
-
-    Args:
-        request: The request.
-        origin: The origin of this server's own pages.
-
-    Raises:
-        AccessError: If the browser says that it comes from elsewhere.
-    """
+    """Refuse what a page of another site sent."""
     origins = request.headers.getlist("origin")
     sites = request.headers.getlist("sec-fetch-site")
     foreign = any(one != origin for one in origins) or any(

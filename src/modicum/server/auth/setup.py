@@ -80,18 +80,7 @@ class Authentication:
 def authentication(
     settings: Settings, registry: Registry, clock: Clock, door: PublicAddress
 ) -> Authentication:
-    """Return the entrance of a server.
-
-    Args:
-        settings: What it is told, and `bound_address` agreed to.
-        registry: Where tokens and sessions are kept.
-        clock: The time.
-        door: Where it answers.
-
-    Raises:
-        InputError: If a secret cannot be read.
-        UsageError: If others may read a secret, or an address is missing.
-    """
+    """Return the entrance of a server."""
     if settings.oidc is not None:
         return _with_provider(settings, settings.oidc, registry, clock, door)
     jar, roof = CookieJar(settings.public_url or door.origin), token_scope(settings)

@@ -109,14 +109,7 @@ class SignIn:
     # --- going ---------------------------------------------------------------
 
     async def start(self, wanted: str) -> Started:
-        """Return where to send somebody, and what their browser keeps meanwhile.
-
-        Args:
-            wanted: The page that they wanted; the first one, if it is not our own.
-
-        Raises:
-            UnavailableError: If the provider does not answer.
-        """
+        """Return where to send somebody, and what their browser keeps meanwhile."""
         metadata = await self._provider.metadata()
         attempt = _Attempt(
             secrets.token_urlsafe(32),
@@ -140,16 +133,7 @@ class SignIn:
     # --- being back ----------------------------------------------------------
 
     async def finish(self, query: str, sealed: str | None) -> tuple[SignedIn, str]:
-        """Return who is back from the provider, and the page that they wanted.
-
-        Args:
-            query: The query of the address that the provider sent them to.
-            sealed: What their browser kept; None if nothing.
-
-        Raises:
-            AccessError: If they did not sign in, or not in this browser.
-            UnavailableError: If the provider does not answer.
-        """
+        """Return who is back from the provider, and the page that they wanted."""
         attempt = self._opened(sealed)
         told = _once(query)
         if not hmac.compare_digest(

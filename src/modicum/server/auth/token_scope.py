@@ -43,12 +43,6 @@ class TokenScope:
         A person may by a token what the settings give them by name, or to some group:
         which groups they are in is not known here. A program may what the settings
         give it.
-
-        Args:
-            identity: Who, as the token says.
-
-        Raises:
-            AccessError: If they may do nothing any more.
         """
         most = self._most(identity)
         grants = identity.grants if most is None else within(identity.grants, most)
@@ -63,10 +57,6 @@ class TokenScope:
         """Return whether a person may do something by name, and not by groups only.
 
         What a group gives ends with a membership that nobody here hears of.
-
-        Args:
-            name: The person.
-            grants: What they may do.
         """
         if not self.groups:
             return True
@@ -89,9 +79,6 @@ def token_scope(settings: Settings) -> TokenScope:
 
     Where people sign in, or settings name some of them, whom they do not name is
     nobody; so with programs. Else tokens are all that is known.
-
-    Args:
-        settings: What the server is told.
     """
     oidc = settings.oidc
     return TokenScope(

@@ -89,14 +89,7 @@ class AnalysisInput:
 
 
 def read_analysis(node: Node) -> AnalysisInput:
-    """Return the analysis that a form asks for.
-
-    Args:
-        node: The form.
-
-    Raises:
-        InputError: If it is none, or says what nothing would hear.
-    """
+    """Return the analysis that a form asks for."""
     fields = Fields(node, "the request")
     data_set = name(fields.take("dataset"), "`dataset`")
     query = text(fields.take("query"), "`query`", characters_max=QUERY_MAX)

@@ -39,17 +39,7 @@ TREE_NODES: Final = 2**15
 
 
 async def form_of(request: Request, who: Identity, *actions: Action) -> Node:
-    """Return a form that was sent.
-
-    Args:
-        request: The request.
-        who: Who asks.
-        actions: What they want to do with it: one of these.
-
-    Raises:
-        AccessError: If they may do none of these, for no data set at all.
-        InputError: If it is too large, of a kind that is not read, or no document.
-    """
+    """Return a form that was sent."""
     body = await body_of(request, who, *actions)
     if len(body.text) > FORM_BYTES:
         raise _too_large(FORM_BYTES)
@@ -58,18 +48,7 @@ async def form_of(request: Request, who: Identity, *actions: Action) -> Node:
 
 
 async def body_of(request: Request, who: Identity, *actions: Action) -> Body:
-    """Return what was sent; how much it may be is seen to before (see `limits`).
-
-    Args:
-        request: The request.
-        who: Who asks.
-        actions: What they want to do with it: one of these. They are looked at before
-            anything is received.
-
-    Raises:
-        AccessError: If they may do none of these, for no data set at all.
-        InputError: If it is of a kind that is not read, or too much YAML.
-    """
+    """Return what was sent; how much it may be is seen to before (see `limits`)."""
     who.must_some(*actions)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _JSON | _YAML:
@@ -100,11 +79,7 @@ class Body:
         self._tree: Node | None = None
 
     def description(self) -> Description:
-        """Return it as it was read, or as plain data, which is quick to have.
-
-        Raises:
-            InputError: If only its tree can tell what it says, or what is wrong.
-        """
+        """Return it as it was read, or as plain data, which is quick to have."""
         if self._tree is not None:
             return self._tree
         plain = plain_of(Piece(self.text, BODY)) if self.is_json else None
@@ -113,11 +88,7 @@ class Body:
         return plain
 
     def tree(self) -> Node:
-        """Return it as a tree that knows its places: within `Threads.read` only.
-
-        Raises:
-            InputError: If it is not one document, or too large to be read so.
-        """
+        """Return it as a tree that knows its places: within `Threads.read` only."""
         if not self.small().strip():
             raise InputError(
                 Problem(
@@ -131,11 +102,7 @@ class Body:
         return self._tree
 
     def small(self) -> bytes:
-        """Return its text, if that is little enough to be read as a tree.
-
-        Raises:
-            InputError: If it is not.
-        """
+        """Return its text, if that is little enough to be read as a tree."""
         if len(self.text) > TREE_BYTES:
             raise _too_large(TREE_BYTES)
         return self.text
@@ -173,12 +140,7 @@ _WRONG: Final[Mapping[str, str]] = {
 
 
 def malformed(found: Mapping[str, Any]) -> Problem:
-    """Return the problem of a parameter that has the wrong form.
-
-    Args:
-        found: What the library that read it says: its place as `loc`, what is wrong
-            with it as `type`, and the limits that it goes by as `ctx`.
-    """
+    """Return the problem of a parameter that has the wrong form."""
     part, *names = map(str, found["loc"])
     wrong = _WRONG.get(found["type"], "has another form than is taken here")
     return Problem(
@@ -194,12 +156,6 @@ def refuse_unknown_parameters(request: Request) -> None:
 
     Whoever misspells a parameter, takes it for one of this route, or names it twice
     would otherwise hear the answer to another question.
-
-    Args:
-        request: A request that came to a route.
-
-    Raises:
-        InputError: If it does.
     """
     named = request.query_params.keys()
     route = request.scope.get("route")

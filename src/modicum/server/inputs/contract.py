@@ -122,14 +122,7 @@ class ContractInput:
 
 
 def read_contract(node: Node) -> ContractInput:
-    """Return the contract that a form asks for.
-
-    Args:
-        node: The form.
-
-    Raises:
-        InputError: If it is none, or says what nothing would hear.
-    """
+    """Return the contract that a form asks for."""
     fields = Fields(node, "the request")
     flow = choice(fields.take("flow"), "flow", _BY_FLOW, Code.UNKNOWN_CHOICE)
     wanted = _BY_FLOW[flow](fields)

@@ -63,15 +63,7 @@ class RiskInput:
 
 
 def read_risk(node: Node) -> RiskInput:
-    """Return what a form asks.
-
-    Args:
-        node: The form.
-
-    Raises:
-        InputError: If it is none, or says what nothing would hear.
-        UsageError: If the server has no libraries for it.
-    """
+    """Return what a form asks."""
     with needing_extras():
         from modicum.ops.escrow.epsilon_choice import Facts
 

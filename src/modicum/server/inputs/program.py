@@ -22,14 +22,7 @@ _RATIO: Final = re.compile(r"-?[0-9]{1,40}/[1-9][0-9]{0,39}")
 
 
 def read_program(node: Node) -> Program | TaskFile:
-    """Return the program that a form holds, or what the catalogue makes one of.
-
-    Args:
-        node: The form.
-
-    Raises:
-        InputError: If it is neither.
-    """
+    """Return the program that a form holds, or what the catalogue makes one of."""
     fields = Fields(node, "`program`")
     if "task" in fields or "evaluate" in fields:
         return read_task_file(node)
@@ -114,15 +107,7 @@ def _plain(node: Node) -> Plain:
 
 
 def amount(node: Node, what: str) -> Fraction:
-    """Return a number; written as a text it stays exact, and may be a ratio.
-
-    Args:
-        node: Where it stands.
-        what: What it is, for messages.
-
-    Raises:
-        InputError: If it is none.
-    """
+    """Return a number; written as a text it stays exact, and may be a ratio."""
     if not isinstance(node, Scalar) or node.kind is not Kind.TEXT:
         return number(node, what)
     if _RATIO.fullmatch(node.text):

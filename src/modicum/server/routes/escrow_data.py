@@ -159,11 +159,7 @@ def _version(version: Version) -> Answer:
 
 
 async def _sent(request: Request) -> DatasetInput:
-    """Return what was sent; what is wrong with it never quotes a row.
-
-    Raises:
-        InputError: If it is something else.
-    """
+    """Return what was sent; what is wrong with it never quotes a row."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in {"application/json", ""}:
         raise InputError(

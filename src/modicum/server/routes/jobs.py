@@ -55,11 +55,7 @@ _STREAM: Responses = {
 
 
 def begun(job: Job) -> Response:
-    """Return the answer to a request that began a job.
-
-    Args:
-        job: The job.
-    """
+    """Return the answer to a request that began a job."""
     answer = json_response(_item(job), 202)
     answer.headers["Location"] = operations.PREFIX + operations.JOB.address(job=job.id)
     return answer
@@ -203,11 +199,7 @@ class _Quiet:
 
 
 def _seen(last_seen: str | None) -> int | None:
-    """Return the number of the last event that was seen.
-
-    Raises:
-        InputError: If it is none.
-    """
+    """Return the number of the last event that was seen."""
     if last_seen is None:
         return None
     if not (last_seen.isascii() and last_seen.isdigit()) or len(last_seen) > 18:

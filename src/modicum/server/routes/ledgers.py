@@ -125,11 +125,7 @@ def _wants_lines(request: Request) -> bool:
 async def _lines(
     verbs: Service, standing: Standing, who: Identity, first: Entries
 ) -> AsyncIterator[bytes]:
-    """Yield lines, page by page: nobody is held up while the client reads slowly.
-
-    Raises:
-        AccessError: If whoever reads them is no longer who they were.
-    """
+    """Yield lines, page by page: nobody is held up while the client reads slowly."""
     page, last = first, first.seq
     while True:
         lines = [_encoder.encode(stored_entry(*one)) for one in page.entries]

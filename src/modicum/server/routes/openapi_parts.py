@@ -38,14 +38,7 @@ def serve(
     *,
     responses: Responses | None = None,
 ) -> Callable[[F], F]:
-    """Return a decorator: the function answers an operation.
-
-    Args:
-        router: Where the route is added.
-        operation: The operation.
-        body: The description of the body, as `body_of` returns it.
-        responses: The description of answers that are no JSON document.
-    """
+    """Return a decorator: the function answers an operation."""
     assert operation.body == (body is not None), operation.path
     found: Responses = {
         one: _answer(ProblemDetails, TITLES.get(one, "a mistake"))
@@ -78,12 +71,7 @@ def _answer(kind: type[Shape], meaning: str = "the answer") -> dict[str, Any]:
 
 
 def body_of(schema: dict[str, Any], description: str) -> dict[str, Any]:
-    """Return the description of a body that modicum reads itself.
-
-    Args:
-        schema: Its JSON Schema.
-        description: What it is.
-    """
+    """Return the description of a body that modicum reads itself."""
     content = {
         kind: {"schema": schema} for kind in ("application/json", "application/yaml")
     }
@@ -103,15 +91,7 @@ IfMatch = Annotated[
 
 
 def tag_given(if_match: str | None, what: str) -> str:
-    """Return the tag that a request goes by.
-
-    Args:
-        if_match: The header `If-Match`.
-        what: What the tag is of, in words.
-
-    Raises:
-        InputError: If there is none, or several.
-    """
+    """Return the tag that a request goes by."""
     if not if_match:
         raise missing_header("If-Match", f"the ETag of {what} that you looked at")
     tag = if_match.strip()
@@ -127,12 +107,7 @@ def tag_given(if_match: str | None, what: str) -> str:
 
 
 def missing_header(name: str, help_: str) -> InputError:
-    """Return the mistake of leaving out a header.
-
-    Args:
-        name: The header.
-        help_: What to send in it.
-    """
+    """Return the mistake of leaving out a header."""
     return InputError(
         Problem(
             Code.PRECONDITION_MISSING,
@@ -143,12 +118,7 @@ def missing_header(name: str, help_: str) -> InputError:
 
 
 def no_longer_so(what: str, tag: str) -> StaleError:
-    """Return the mistake of going by what is no longer so.
-
-    Args:
-        what: What has changed.
-        tag: What it is now.
-    """
+    """Return the mistake of going by what is no longer so."""
     return StaleError(
         Problem(
             Code.PRECONDITION_FAILED,

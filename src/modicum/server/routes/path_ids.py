@@ -22,11 +22,7 @@ class LiteralEnd(APIRoute):
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return whether it takes a request.
-
-        Args:
-            scope: The request.
-        """
+        """Return whether it takes a request."""
         if not self._ends_so(scope):
             return Match.NONE, {}
         return super().matches(scope)

@@ -23,12 +23,7 @@ _LIMITS = ("ge", "le", "min_length", "max_length", "pattern", "description")
 
 
 def routes_of(module: ModuleType, tag: str) -> APIRouter:
-    """Return the routes of a module of `modicum.api.local.handlers`.
-
-    Args:
-        module: The module.
-        tag: What its operations are listed under.
-    """
+    """Return the routes of a module of `modicum.api.local.handlers`."""
     router = APIRouter(tags=[tag])
     for one in all_reads():
         if one.answer.__module__ == module.__name__:

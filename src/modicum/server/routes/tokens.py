@@ -90,12 +90,7 @@ async def revoke(
 
 
 def _terms(node: Node, who: Identity) -> TokenTerms:
-    """Return what a token is to be.
-
-    Raises:
-        InputError: If it is malformed.
-        AccessError: If its roles must stay apart.
-    """
+    """Return what a token is to be."""
     fields = Fields(node, "the token")
     name, actor = fields.take_optional("name"), fields.take_optional("actor")
     service, days = (

@@ -64,29 +64,14 @@ class Signature:
     value: bytes
 
     def signature_of(self, message: bytes) -> bytes:
-        """Return the signature; whether it is of the message is looked at then.
-
-        Args:
-            message: What is to be signed.
-        """
+        """Return the signature; whether it is of the message is looked at then."""
         return self.value
 
 
 async def word_of(
     request: Request, content: str, who: Identity, *actions: Action
 ) -> VoteInput:
-    """Return what somebody says.
-
-    Args:
-        request: The request.
-        content: The SHA-256 of what they have looked at.
-        who: Who speaks.
-        actions: What they do with it: one of these.
-
-    Raises:
-        AccessError: If they may do none of these, for no data set at all.
-        InputError: If it is malformed.
-    """
+    """Return what somebody says."""
     fields = Fields(await form_of(request, who, *actions), "the request")
     approves = boolean(fields.take("approves"), "`approves`")
     reason = text(fields.take("reason"), "`reason`")
@@ -105,17 +90,7 @@ async def word_of(
 
 
 async def reason_of(request: Request, who: Identity, *actions: Action) -> str:
-    """Return the reason that is sent by itself.
-
-    Args:
-        request: The request.
-        who: Who says it.
-        actions: What they do for that reason: one of these.
-
-    Raises:
-        AccessError: If they may do none of these, for no data set at all.
-        InputError: If it is malformed.
-    """
+    """Return the reason that is sent by itself."""
     fields = Fields(await form_of(request, who, *actions), "the request")
     reason = text(fields.take("reason"), "`reason`")
     fields.finish()

@@ -26,18 +26,7 @@ class Remarks:
     async def annotate(
         self, who: Identity, remark: str, about: str, once: IdempotencyKey
     ) -> int:
-        """Add a remark, and return the number of its entry.
-
-        Args:
-            who: Who speaks.
-            remark: The remark; 1 to 2000 characters.
-            about: The id of a release or a disclosure; empty for the ledger.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not.
-            InputError: If there is no remark, or nothing of that id.
-        """
+        """Add a remark, and return the number of its entry."""
         who.must(Action.REMARK)
 
         def work() -> int:
@@ -49,21 +38,7 @@ class Remarks:
     async def disclose(
         self, who: Identity, disclosure: Node, once: IdempotencyKey
     ) -> tuple[DisclosureRecorded, int]:
-        """Record that something was disclosed outside differential privacy.
-
-        Args:
-            who: Who says so.
-            disclosure: What was disclosed.
-            once: What makes it a request that is done once.
-
-        Returns:
-            What was recorded, and the number of its entry.
-
-        Raises:
-            AccessError: If they may not.
-            ConflictError: If its id was used before.
-            InputError: With every mistake in it.
-        """
+        """Record that something was disclosed outside differential privacy."""
         who.must(Action.REMARK)
 
         def work() -> tuple[DisclosureRecorded, int]:

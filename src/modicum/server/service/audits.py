@@ -109,14 +109,7 @@ class Audits:
         self._making = CapacityLimiter(_BUNDLES_AT_ONCE)
 
     async def tag(self, who: Identity) -> str:
-        """Return what a bundle of the ledger as it is would go by.
-
-        Args:
-            who: Who asks.
-
-        Raises:
-            AccessError: If they may not.
-        """
+        """Return what a bundle of the ledger as it is would go by."""
         who.must(Action.EXPORT_AUDIT)
 
         def look(view: LedgerView) -> str:
@@ -125,15 +118,7 @@ class Audits:
         return await self._threads.look(look)
 
     async def bundle(self, who: Identity) -> Bundle:
-        """Return an audit bundle of the ledger as it is.
-
-        Args:
-            who: Who asks.
-
-        Raises:
-            AccessError: If they may not.
-            VerificationError: If a stored record does not have its hash.
-        """
+        """Return an audit bundle of the ledger as it is."""
         who.must(Action.EXPORT_AUDIT)
         return await anyio.to_thread.run_sync(self._bundle, limiter=self._making)
 
@@ -159,18 +144,7 @@ class Audits:
     async def proof(
         self, who: Identity, seq: int, known: str, limit: int, after: int = 0
     ) -> Proof:
-        """Return what connects a head that somebody noted to the ledger as it is.
-
-        Args:
-            who: Who asks.
-            seq: The number of the entry; 0 for the beginning of the log.
-            known: Its hash; nobody looks at it for the beginning.
-            limit: How many entries at most.
-            after: Only those with a larger number.
-
-        Raises:
-            AccessError: If they may not read the ledger.
-        """
+        """Return what connects a head that somebody noted to the ledger as it is."""
         who.must(Action.READ_LEDGER)
 
         def look(view: LedgerView) -> Proof:
@@ -194,16 +168,7 @@ class Audits:
         return await self._threads.look(look)
 
     async def verify(self, who: Identity, noted: str = "") -> Job:
-        """Begin to check all of the ledger: chain, signatures and every decision.
-
-        Args:
-            who: Who asks.
-            noted: A hash that was noted elsewhere; empty for none.
-
-        Raises:
-            AccessError: If they may not read the ledger.
-            UnavailableError: If too many jobs are under way.
-        """
+        """Begin to check all of the ledger: chain, signatures and every decision."""
         who.must(Action.READ_LEDGER)
         return self._jobs.begin(
             who, Action.READ_LEDGER, "verify-ledger", partial(self._verified, noted)
@@ -264,32 +229,12 @@ class Receipts:
         self._last: tuple[str, Signed] | None = None
 
     async def checkpoint(self, who: Identity) -> Signed:
-        """Return a signed checkpoint of the head, after checking all of the log.
-
-        Args:
-            who: Who asks.
-
-        Raises:
-            AccessError: If they may not read the ledger.
-            UsageError: If the server has no key.
-            VerificationError: If the log does not hold.
-        """
+        """Return a signed checkpoint of the head, after checking all of the log."""
         who.must(Action.READ_LEDGER)
         return await self._signed(self._checkpoint)
 
     async def receipt(self, who: Identity, release: str) -> Signed:
-        """Return a receipt for the latest answer that the ledger gave to a release.
-
-        Args:
-            who: Who asks.
-            release: Its id.
-
-        Raises:
-            InputError: If there is no such release, as far as they may know; or it
-                was never answered.
-            UsageError: If the server has no key.
-            VerificationError: If the log does not hold.
-        """
+        """Return a receipt for the latest answer that the ledger gave to a release."""
 
         def may_see(recorded: RecordedRelease) -> bool:
             return may(who, Action.READ_RELEASES, data_sets_recorded(recorded))

@@ -28,18 +28,6 @@ async def with_release(
 
     What was sent as JSON is given as plain data, which is many times quicker to have;
     if there is a mistake in it, once more as a tree, so that its place is known.
-
-    Args:
-        who: Who sent it.
-        action: What they want to do with it.
-        body: What they sent.
-        work: The work.
-        threads: Where a tree is read.
-        run: Runs the work in a thread.
-
-    Raises:
-        AccessError: If they may not, for one of its data sets.
-        InputError: If it is malformed.
     """
 
     def permitted() -> T:

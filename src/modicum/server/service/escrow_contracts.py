@@ -64,14 +64,7 @@ class EscrowContracts:
         self._tools = tools
 
     async def all(self, who: Identity) -> tuple[ContractReview, ...]:
-        """Return the contracts that somebody may know of, oldest first.
-
-        Args:
-            who: Who asks.
-
-        Raises:
-            AccessError: If they may know of none.
-        """
+        """Return the contracts that somebody may know of, oldest first."""
         if not who.may(Action.TAKE_PART):
             who.must_some(Action.READ_CONTRACTS)
 
@@ -86,16 +79,7 @@ class EscrowContracts:
         return await self._threads.look(look)
 
     async def one(self, who: Identity, name: str) -> ShownContract:
-        """Return a contract as its owners read it.
-
-        Args:
-            who: Who asks.
-            name: What it is called.
-
-        Raises:
-            InputError: If there is none, as far as they may know.
-            VerificationError: If its program is not the one that it names.
-        """
+        """Return a contract as its owners read it."""
 
         def look(view: LedgerView) -> ContractRecord:
             visible_contract(view.state().escrow, who, name)
@@ -116,15 +100,7 @@ class EscrowContracts:
     async def words(
         self, who: Identity, name: str
     ) -> tuple[ContractReview, tuple[Spoken, ...]]:
-        """Return where the owners of a contract stand, and what they said.
-
-        Args:
-            who: Who asks.
-            name: What it is called.
-
-        Raises:
-            InputError: If there is none, as far as they may know.
-        """
+        """Return where the owners of a contract stand, and what they said."""
 
         def look(view: LedgerView) -> tuple[ContractReview, tuple[Spoken, ...]]:
             flow = visible_contract(view.state().escrow, who, name)
@@ -133,18 +109,7 @@ class EscrowContracts:
         return await self._threads.look(look)
 
     async def risk(self, who: Identity, asked: RiskInput) -> dict[str, object]:
-        """Return what an epsilon means for a query, before a row is read.
-
-        Args:
-            who: Who asks.
-            asked: What they ask.
-
-        Raises:
-            AccessError: If they may know of no data.
-            InputError: If there is no such contract or data, as far as they may know,
-                or no epsilon is chosen by risk for such a query.
-            StaleError: If the query means something else under the active policy.
-        """
+        """Return what an epsilon means for a query, before a row is read."""
         who.must_some(Action.READ_DATA)
 
         def look(view: LedgerView) -> dict[str, object]:
@@ -168,18 +133,7 @@ class EscrowContracts:
     async def statement(
         self, who: Identity, name: str, word: VoteInput, key: str
     ) -> tuple[str, str]:
-        """Return what somebody signs who speaks about a contract, and at which head.
-
-        Args:
-            who: Who speaks.
-            name: What it is called.
-            word: What they would say.
-            key: The raw public key that they sign with, in hexadecimal.
-
-        Raises:
-            AccessError: If they may not speak.
-            InputError: If there is none, as far as they may know.
-        """
+        """Return what somebody signs who speaks about a contract, and at which head."""
 
         def look(view: LedgerView) -> tuple[str, str]:
             state, policy = view.state(), view.policy().policy

@@ -58,14 +58,7 @@ class EscrowData:
         self._tools = tools
 
     async def all(self, who: Identity) -> Mapping[str, DataSet]:
-        """Return the data sets that somebody may know of, by name.
-
-        Args:
-            who: Who asks.
-
-        Raises:
-            AccessError: If they may know of none.
-        """
+        """Return the data sets that somebody may know of, by name."""
         who.must_some(Action.READ_DATA)
 
         def look(view: LedgerView) -> dict[str, DataSet]:
@@ -79,15 +72,7 @@ class EscrowData:
         return await self._threads.look(look)
 
     async def one(self, who: Identity, name: str) -> DataSet:
-        """Return a data set.
-
-        Args:
-            who: Who asks.
-            name: What it is called.
-
-        Raises:
-            InputError: If there is none, as far as they may know.
-        """
+        """Return a data set."""
         return await self._threads.look(
             lambda view: _still(visible_dataset(view.state().escrow, who, name))
         )
@@ -122,21 +107,7 @@ class EscrowData:
     async def register(
         self, who: Identity, name: str, sent: DatasetInput, once: IdempotencyKey
     ) -> Version:
-        """Put a version of a data set into the vault, and register it.
-
-        Args:
-            who: Who does.
-            name: What it is called.
-            sent: The version.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not.
-            ConflictError: If they do not own it, or it is owned otherwise.
-            InputError: If it is not declared, or is new and nobody owns it.
-            UnavailableError: If it cannot be stored.
-            UsageError: If the server has no escrow.
-        """
+        """Put a version of a data set into the vault, and register it."""
         who.must(Action.REGISTER_DATA, name)
         tools = needed(self._tools)
 
@@ -150,22 +121,7 @@ class EscrowData:
     async def say(
         self, who: Identity, version: Version, word: VoteInput, once: IdempotencyKey
     ) -> RecordedVersionVote:
-        """Agree to a version that waits for its owners, or refuse it.
-
-        Args:
-            who: Who speaks.
-            version: The version.
-            word: What they say.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not.
-            ApprovalError: If it is not signed as the data set asks.
-            ConflictError: If they do not own it, or it does not wait for its owners.
-            InputError: If there is none, as far as they may know.
-            StaleError: If something came in since they looked, or it has other
-                contents.
-        """
+        """Agree to a version that waits for its owners, or refuse it."""
         who.must(Action.APPROVE_CONTRACT, version.id)
         await self.one(who, version.id)
 
@@ -187,20 +143,7 @@ class EscrowData:
         return await self._threads.ask(work)
 
     async def shred(self, who: Identity, version: Version, reason: str) -> None:
-        """Destroy a version, and whatever was computed of it and is withheld.
-
-        Args:
-            who: Who does.
-            version: The version.
-            reason: Why, for the record.
-
-        Raises:
-            AccessError: If they may not.
-            ConflictError: If they do not own it.
-            InputError: If there is none, as far as they may know.
-            UnavailableError: If a key cannot be destroyed; ask again then.
-            UsageError: If the server has no escrow.
-        """
+        """Destroy a version, and whatever was computed of it and is withheld."""
         who.must(Action.REGISTER_DATA, version.id)
         tools = needed(self._tools)
         await self.one(who, version.id)
@@ -229,14 +172,7 @@ def no_secret() -> UnavailableError:
 
 
 def needed(tools: Tools | None) -> Tools:
-    """Return what an escrow runs on.
-
-    Args:
-        tools: What there is.
-
-    Raises:
-        UsageError: If there is nothing.
-    """
+    """Return what an escrow runs on."""
     if tools is None:
         raise not_set_up("no escrow", "escrow")
     return tools

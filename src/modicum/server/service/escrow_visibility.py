@@ -20,13 +20,7 @@ from modicum.policy.declarations.roles import meant_by
 
 
 def takes_part(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> bool:
-    """Return whether a contract is somebody's: they ask, are given, or own.
-
-    Args:
-        who: Who.
-        flow: The contract.
-        data: The data sets.
-    """
+    """Return whether a contract is somebody's: they ask, are given, or own."""
     contract = flow.contract
     people = {flow.by, contract.analyst, *contract.recipients}
     # However they are written there: what it may tell counts for them.
@@ -35,68 +29,32 @@ def takes_part(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> bool:
 
 
 def owned_by(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> frozenset[str]:
-    """Return the data sets of a contract that somebody owns.
-
-    Args:
-        who: Who.
-        flow: The contract.
-        data: The data sets.
-    """
+    """Return the data sets of a contract that somebody owns."""
     sets = flow.contract.data_sets
     return frozenset(one for one in sets if data[one].ownership.is_owner(who.name))
 
 
 def may_see_contract(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> bool:
-    """Return whether somebody may know of a contract.
-
-    Args:
-        who: Who.
-        flow: The contract.
-        data: The data sets.
-    """
+    """Return whether somebody may know of a contract."""
     sets = frozenset[str | None](flow.contract.data_sets)
     return takes_part(who, flow, data) or may(who, Action.READ_CONTRACTS, sets)
 
 
 def must_be_owner(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> None:
-    """Refuse who may not agree for the data that they own.
-
-    Args:
-        who: Who.
-        flow: The contract.
-        data: The data sets.
-
-    Raises:
-        AccessError: If they may not.
-    """
+    """Refuse who may not agree for the data that they own."""
     own = owned_by(who, flow, data)
     sets = frozenset[str | None](own or flow.contract.data_sets)
     must(who, Action.APPROVE_CONTRACT, sets)
 
 
 def may_see_data(who: Identity, name: str, one: DataSet) -> bool:
-    """Return whether somebody may know of a data set.
-
-    Args:
-        who: Who.
-        name: What it is called.
-        one: The data set.
-    """
+    """Return whether somebody may know of a data set."""
     owns = one.ownership.is_owner(who.name)
     return who.may(Action.READ_DATA, name) or (who.may(Action.TAKE_PART) and owns)
 
 
 def visible_contract(escrow: Escrow, who: Identity, name: str) -> Flow:
-    """Return a contract that somebody may know of.
-
-    Args:
-        escrow: The escrow.
-        who: Who asks.
-        name: What it is called.
-
-    Raises:
-        InputError: If there is none. That one is hidden is told to nobody.
-    """
+    """Return a contract that somebody may know of."""
     digest = escrow.names.get(name)
     flow = None if digest is None else escrow.flow(digest)
     if flow is not None and may_see_contract(who, flow, escrow.data):
@@ -111,16 +69,7 @@ def visible_contract(escrow: Escrow, who: Identity, name: str) -> Flow:
 
 
 def visible_dataset(escrow: Escrow, who: Identity, name: str) -> DataSet:
-    """Return a data set that somebody may know of.
-
-    Args:
-        escrow: The escrow.
-        who: Who asks.
-        name: What it is called.
-
-    Raises:
-        InputError: If there is none. That one is hidden is told to nobody.
-    """
+    """Return a data set that somebody may know of."""
     one = escrow.data.get(name)
     if one is not None and may_see_data(who, name, one):
         return one

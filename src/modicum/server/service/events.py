@@ -59,14 +59,7 @@ class Events:
         self._threads = threads
 
     async def head(self, who: Identity) -> int:
-        """Return the number of the last entry.
-
-        Args:
-            who: Who asks.
-
-        Raises:
-            AccessError: If they may not look at rules.
-        """
+        """Return the number of the last entry."""
         who.must(Action.READ_RULES)
         return await self._threads.look(lambda view: view.state().seq)
 
@@ -75,13 +68,6 @@ class Events:
 
         Whoever may read the ledger is told of each entry; others of their own releases
         only.
-
-        Args:
-            who: Who asks.
-            after: The number of the entry.
-
-        Raises:
-            AccessError: If they may not look at rules.
         """
         who.must(Action.READ_RULES)
         reads_all = who.may(Action.READ_LEDGER)

@@ -116,11 +116,7 @@ def unforeseen(error: Exception) -> ModicumError:
 
 
 def too_many(why: str) -> UnavailableError:
-    """Return the error for a job that is not taken on.
-
-    Args:
-        why: Why not.
-    """
+    """Return the error for a job that is not taken on."""
     return UnavailableError(
         Problem(
             Code.LEDGER_BUSY,
@@ -206,20 +202,7 @@ class Jobs:
         data_set: str | None = None,
         is_single: bool = False,
     ) -> Job:
-        """Begin a job.
-
-        Args:
-            who: Who asks; that they may is for the caller to see to.
-            action: The right that it was begun by.
-            kind: What it does, in a word.
-            work: Does it.
-            data_set: The data set that it is about; None for all of them.
-            is_single: Whether it mostly waits: one such job runs at a time, and takes
-                none of the places of others.
-
-        Raises:
-            UnavailableError: If too many are under way.
-        """
+        """Begin a job."""
         with self._guard:
             self._forget()
             unfinished = [
@@ -251,42 +234,18 @@ class Jobs:
             return job
 
     def one(self, who: Identity, identifier: str) -> Job:
-        """Return a job.
-
-        Args:
-            who: Who asks.
-            identifier: Its id.
-
-        Raises:
-            InputError: If there is no such job, or it is not theirs; or it is of
-                another process.
-        """
+        """Return a job."""
         with self._guard:
             return self._found(who, identifier).job
 
     def of(self, who: Identity) -> tuple[Job, ...]:
-        """Return the jobs of somebody, oldest first.
-
-        Args:
-            who: Who asks.
-        """
+        """Return the jobs of somebody, oldest first."""
         with self._guard:
             self._forget()
             return tuple(one.job for one in self._kept.values() if _is_for(one, who))
 
     def cancel(self, who: Identity, identifier: str) -> Job:
-        """Give up a job; one that runs ends at its next step.
-
-        Args:
-            who: Who asks.
-            identifier: Its id.
-
-        Returns:
-            The job. What is over stays as it is.
-
-        Raises:
-            InputError: As for `one`.
-        """
+        """Give up a job; one that runs ends at its next step."""
         with self._guard:
             kept = self._found(who, identifier)
             self._give_up(kept)

@@ -39,16 +39,7 @@ class Ledgers:
         self._threads = threads
 
     async def entries(self, who: Identity, after: int, limit: int) -> Entries:
-        """Return entries, oldest first; a page never changes once it is full.
-
-        Args:
-            who: Who asks.
-            after: Only those with a larger number.
-            limit: How many at most.
-
-        Raises:
-            AccessError: If they may not read the ledger.
-        """
+        """Return entries, oldest first; a page never changes once it is full."""
         who.must(Action.READ_LEDGER)
 
         def look(view: LedgerView) -> Entries:

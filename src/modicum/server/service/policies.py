@@ -43,16 +43,7 @@ class Policies:
     # --- policies ---
 
     async def compile(self, who: Identity, body: Body) -> CompiledPolicy:
-        """Return what a policy compiles to; mistakes are told with their places.
-
-        Args:
-            who: Who asks.
-            body: The policy.
-
-        Raises:
-            AccessError: If they may not.
-            InputError: With every mistake in it.
-        """
+        """Return what a policy compiles to; mistakes are told with their places."""
         who.must(Action.COMPILE_POLICY)
         return await self._threads.compile(who.name, lambda: compiled_body(body))
 
@@ -60,14 +51,7 @@ class Policies:
 
 
 def compiled_body(body: Body) -> CompiledPolicy:
-    """Return what a policy that was sent compiles to; within `Threads.compile`.
-
-    Args:
-        body: The policy.
-
-    Raises:
-        InputError: With every mistake in it. Of much JSON no place is known.
-    """
+    """Return what a policy that was sent compiles to; within `Threads.compile`."""
     small = len(body.text) <= TREE_BYTES
     node = body.tree() if small else from_python(body.description())
     compiled = compile_policy(parse_policy(node, body.text.decode("utf-8-sig")))
@@ -133,18 +117,7 @@ class PolicyAnalysis:
     async def compile(
         self, who: Identity, body: Body, after: int, limit: int
     ) -> CompiledPage:
-        """Return rules that a policy compiles to.
-
-        Args:
-            who: Who asks.
-            body: The policy.
-            after: So many rules are passed over.
-            limit: How many at most.
-
-        Raises:
-            AccessError: If they may not.
-            InputError: With every mistake in it.
-        """
+        """Return rules that a policy compiles to."""
         who.must(Action.COMPILE_POLICY)
 
         def work() -> CompiledPage:
@@ -161,15 +134,6 @@ class PolicyAnalysis:
 
         Whoever words a rule chooses which releases it counts: so what history exceeds
         is for those only who may read them all.
-
-        Args:
-            who: Who asks.
-            body: The new policy.
-            against: The digest of a policy that is or was active, or `active`.
-
-        Raises:
-            AccessError: If they may not.
-            InputError: With every mistake in it; or if there is no such policy.
         """
         who.must(Action.COMPILE_POLICY)
         who.must(Action.READ_POLICY)
@@ -188,17 +152,7 @@ class PolicyAnalysis:
         return await self._threads.compile(who.name, work)
 
     async def simulate(self, who: Identity, body: Body) -> Job:
-        """Begin to find what a policy would have decided, release by release.
-
-        Args:
-            who: Who asks.
-            body: The policy.
-
-        Raises:
-            AccessError: If they may not.
-            InputError: With every mistake in it.
-            UnavailableError: If too many jobs are under way.
-        """
+        """Begin to find what a policy would have decided, release by release."""
         who.must(Action.SIMULATE_POLICY)
         compiled = await self._policies.compile(who, body)
 

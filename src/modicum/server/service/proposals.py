@@ -54,20 +54,7 @@ class Proposals:
     async def propose(
         self, who: Identity, body: Body, reason: str, once: IdempotencyKey | None = None
     ) -> Proposed:
-        """Ask people to agree to a policy; its text stands in the ledger then.
-
-        Args:
-            who: Who asks.
-            body: The policy.
-            reason: Why, for the record.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not.
-            ApprovalError: If nobody must agree.
-            ConflictError: If it is active already.
-            InputError: With every mistake in it.
-        """
+        """Ask people to agree to a policy; its text stands in the ledger then."""
         who.must(Action.PROPOSE_POLICY)
 
         compiled = await self._compiled(who, body)
@@ -79,14 +66,7 @@ class Proposals:
         return await self._threads.compute(work)
 
     async def pending(self, who: Identity) -> tuple[PendingPolicy, ...]:
-        """Return the policies that are proposed and wait.
-
-        Args:
-            who: Who asks.
-
-        Raises:
-            AccessError: If they may not read policies.
-        """
+        """Return the policies that are proposed and wait."""
         who.must(Action.READ_POLICY)
         return await self._threads.compute(
             lambda: self._decider.governed(lambda office: office.proposals())
@@ -95,16 +75,7 @@ class Proposals:
     async def one(
         self, who: Identity, digest: str
     ) -> tuple[PendingPolicy, tuple[VoteEntry, ...]]:
-        """Return a proposal, and what people said to it.
-
-        Args:
-            who: Who asks.
-            digest: The digest of the policy.
-
-        Raises:
-            AccessError: If they may not read policies.
-            InputError: If it is not proposed.
-        """
+        """Return a proposal, and what people said to it."""
         who.must(Action.READ_POLICY)
 
         def look(office: Governance) -> tuple[PendingPolicy, tuple[VoteEntry, ...]]:
@@ -119,20 +90,7 @@ class Proposals:
         word: VoteInput,
         once: IdempotencyKey | None = None,
     ) -> RecordedVote:
-        """Agree to a proposal, or refuse it.
-
-        Args:
-            who: Who speaks.
-            digest: The digest of the policy.
-            word: What they say.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not.
-            ApprovalError: If nobody asks them, or their word would not count.
-            InputError: If it is not proposed.
-            StaleError: If something came in since they looked.
-        """
+        """Agree to a proposal, or refuse it."""
         who.must(Action.APPROVE_POLICY)
 
         def work() -> RecordedVote:
@@ -154,15 +112,6 @@ class Proposals:
 
         Whoever words a rule chooses which releases it counts: so this is for those
         only who may read them all.
-
-        Args:
-            who: Who asks.
-            body: The policy.
-            accept: Rules that history exceeds, and may.
-
-        Raises:
-            AccessError: If they may not.
-            InputError: With every mistake in it.
         """
         who.must(Action.COMPILE_POLICY)
         who.must(Action.READ_RELEASES)
@@ -186,20 +135,7 @@ class Proposals:
         change: Change,
         once: IdempotencyKey | None = None,
     ) -> Activation:
-        """Put a policy in the place of the active one.
-
-        Args:
-            who: Who asks.
-            policy: What was sent; or its digest, if it is proposed.
-            change: How.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not.
-            ApprovalError: If people must agree first.
-            InputError: If it has mistakes or is not proposed, or history exceeds rules.
-            StaleError: If another policy is active.
-        """
+        """Put a policy in the place of the active one."""
         who.must(Action.ACTIVATE_POLICY)
 
         await self._threads.compute(lambda: refuse_repeated(self._decider, who, once))
@@ -225,11 +161,7 @@ class Proposals:
 
 
 def _proposed(office: Governance, digest: str) -> PendingPolicy:
-    """Return a proposal.
-
-    Raises:
-        InputError: If there is none.
-    """
+    """Return a proposal."""
     for one in office.proposals():
         if one.proposal.digest == digest:
             return one

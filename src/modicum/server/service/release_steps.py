@@ -38,19 +38,7 @@ class ReleaseSteps:
     async def start(
         self, who: Identity, release: str, once: IdempotencyKey | None = None
     ) -> Standing:
-        """Note, durably, that rows are about to be read.
-
-        Args:
-            who: Who asks.
-            release: The id.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not, or it is somebody else's and they may not do
-                that either.
-            ConflictError: If it is not reserved, or its reservation ran out.
-            InputError: If there is no such release, as far as they may know.
-        """
+        """Note, durably, that rows are about to be read."""
         return await self._threads.ask(
             self._carry_out,
             who,
@@ -61,18 +49,7 @@ class ReleaseSteps:
     async def post(
         self, who: Identity, release: str, once: IdempotencyKey | None = None
     ) -> Standing:
-        """Note that a started release is out.
-
-        Args:
-            who: Who asks.
-            release: The id.
-            once: As for `start`.
-
-        Raises:
-            AccessError: As for `start`.
-            ConflictError: If it is not started.
-            InputError: As for `start`.
-        """
+        """Note that a started release is out."""
         return await self._threads.ask(
             self._carry_out,
             who,
@@ -87,20 +64,7 @@ class ReleaseSteps:
         reason: str,
         once: IdempotencyKey | None = None,
     ) -> Standing:
-        """Cancel a reservation that was not started: one's own, or anybody's.
-
-        Args:
-            who: Who asks.
-            release: The id.
-            reason: Why, for the record; 1 to 2000 characters.
-            once: As for `start`.
-
-        Raises:
-            AccessError: If they may not. Whoever may carry out what others reserved
-                may cancel it; privacy officers may do only that.
-            ConflictError: If it is not reserved any more.
-            InputError: As for `start`; or if there is no reason.
-        """
+        """Cancel a reservation that was not started: one's own, or anybody's."""
 
         def work() -> Standing:
             must_carry_out(self._decider, who, release, cancels=True)
@@ -119,18 +83,7 @@ class ReleaseSteps:
 def must_carry_out(
     decider: Decider, who: Identity, release: str, *, cancels: bool = False
 ) -> None:
-    """Refuse to carry out what may not be seen, or is somebody else's.
-
-    Args:
-        decider: The ledger.
-        who: Who would carry it out.
-        release: The id.
-        cancels: Whether they only cancel it.
-
-    Raises:
-        AccessError: If it is somebody else's, and they may not do that either.
-        InputError: If there is none, as far as they may know.
-    """
+    """Refuse to carry out what may not be seen, or is somebody else's."""
 
     def look(view: LedgerView) -> tuple[Told, str]:
         told = seen(view, who, release)
@@ -156,16 +109,7 @@ def must_carry_out(
 
 
 def refuse_others(decider: Decider, who: Identity, release: Description) -> None:
-    """Refuse to say that a release is out which somebody else reserved.
-
-    Args:
-        decider: The ledger.
-        who: Who says so.
-        release: What they describe.
-
-    Raises:
-        AccessError: If somebody else did, and they may not carry it out.
-    """
+    """Refuse to say that a release is out which somebody else reserved."""
     name = id_of(release)
     if name is None or not decider.glance(partial(_is_under_way, name)):
         return

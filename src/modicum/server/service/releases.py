@@ -65,17 +65,7 @@ class Releases:
     # --- nothing is written ---
 
     async def check(self, who: Identity, body: Body) -> Decision:
-        """Return what submitting would answer now. Writes nothing.
-
-        Args:
-            who: Who asks.
-            body: The release.
-
-        Raises:
-            AccessError: If they may not, for one of its data sets.
-            ConflictError: If the id stands with other contents, or was given up.
-            InputError: If it is malformed.
-        """
+        """Return what submitting would answer now. Writes nothing."""
 
         def work(release: Description) -> Decision:
             return self._decider.check(
@@ -89,18 +79,7 @@ class Releases:
     async def consider(
         self, who: Identity, body: Body, considering: Callable[[Decision], T]
     ) -> T:
-        """Return what somebody finds who asks for losses, reasons or variants.
-
-        Args:
-            who: Who asks.
-            body: The release.
-            considering: Asks the decision, and keeps nothing of it.
-
-        Raises:
-            AccessError: As for `check`.
-            ConflictError: As for `check`.
-            InputError: As for `check`.
-        """
+        """Return what somebody finds who asks for losses, reasons or variants."""
 
         def work(release: Description) -> T:
             return self._decider.study(lambda view: considering(view.check(release)))
@@ -112,17 +91,7 @@ class Releases:
     async def explained(
         self, who: Identity, body: Body
     ) -> tuple[Decision, Explanation | None]:
-        """Return what submitting would answer now, and what the log tells about it.
-
-        Args:
-            who: Who asks.
-            body: The release.
-
-        Raises:
-            AccessError: As for `check`.
-            ConflictError: As for `check`.
-            InputError: As for `check`.
-        """
+        """Return what submitting would answer now, and what the log tells about it."""
         decision, found = await self.consider(
             who, body, lambda one: (one, one.explanation())
         )
@@ -140,22 +109,7 @@ class Releases:
         how: SubmitOptions,
         once: IdempotencyKey | None = None,
     ) -> Decision:
-        """Decide a release and, if it is allowed, reserve its loss.
-
-        Args:
-            who: Who asks.
-            body: The release.
-            how: What else is said about it.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not, for one of its data sets.
-            ApprovalError: If people must agree first; nothing is written.
-            ConflictError: If the id stands with other contents, or was given up; or
-                they hold too much that is reserved and not started.
-            InputError: If it is malformed.
-            UnavailableError: If too many wait, or nobody knows what became of it.
-        """
+        """Decide a release and, if it is allowed, reserve its loss."""
 
         def join(release: Description) -> asyncio.Future[Decision]:
             if how.post:
@@ -189,19 +143,7 @@ class Releases:
     async def record_past(
         self, who: Identity, body: Body, once: IdempotencyKey | None = None
     ) -> Decision:
-        """Count a release that happened before. It cannot be denied.
-
-        Args:
-            who: Who asks.
-            body: The release.
-            once: As for `submit`.
-
-        Raises:
-            AccessError: If they may not, for one of its data sets.
-            ConflictError: If the id stands with other contents.
-            InputError: If it is malformed.
-            UnavailableError: As for `submit`.
-        """
+        """Count a release that happened before. It cannot be denied."""
 
         def work(release: Description) -> Decision:
             refuse_others(self._decider, who, release)

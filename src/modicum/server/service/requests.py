@@ -71,20 +71,7 @@ class Requests:
     async def ask(
         self, who: Identity, body: Body, reason: str, once: IdempotencyKey | None = None
     ) -> Requested:
-        """Ask for a release that people must agree to first.
-
-        Args:
-            who: Who asks.
-            body: The release.
-            reason: Why, for the record.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not, for one of its data sets.
-            ApprovalError: If nobody must agree.
-            ConflictError: If its id is taken, or it would be denied now.
-            InputError: If it is malformed, or there is no reason.
-        """
+        """Ask for a release that people must agree to first."""
 
         def work(release: Description) -> Requested:
             office = self._decider.governance(who.name, once=once)
@@ -101,14 +88,7 @@ class Requests:
         return await self._sight.guard(who, lambda: id_of(body.description()), asked)
 
     async def pending(self, who: Identity) -> tuple[PendingRequest, ...]:
-        """Return the requests that somebody may see, oldest first.
-
-        Args:
-            who: Who asks.
-
-        Raises:
-            AccessError: If they may see none.
-        """
+        """Return the requests that somebody may see, oldest first."""
         must_read_some(who)
         found = await self._threads.compute(
             lambda: self._decider.governed(lambda office: office.requests())
@@ -116,15 +96,7 @@ class Requests:
         return tuple(one for one in found if may_see(who, one.release))
 
     async def one(self, who: Identity, release: str) -> VisibleRequest:
-        """Return a request, what it would do, and what people said to it.
-
-        Args:
-            who: Who asks.
-            release: The id.
-
-        Raises:
-            InputError: If there is no such request, as far as they may know.
-        """
+        """Return a request, what it would do, and what people said to it."""
 
         def look(view: LedgerView) -> VisibleRequest:
             office = Governance(ReadOnlyGovernance(view), who.name)
@@ -144,18 +116,7 @@ class Requests:
     async def statement(
         self, who: Identity, release: str, word: VoteInput, key: str
     ) -> tuple[str, str]:
-        """Return what somebody signs who speaks about a request, and at which head.
-
-        Args:
-            who: Who speaks.
-            release: The id.
-            word: What they would say.
-            key: The raw public key that they sign with, in hexadecimal.
-
-        Raises:
-            AccessError: If they may not speak.
-            InputError: If there is no such request, as far as they may know.
-        """
+        """Return what somebody signs who speaks about a request, and at which head."""
 
         def look(view: LedgerView) -> tuple[str, str]:
             found = _seen(Governance(ReadOnlyGovernance(view), who.name), who, release)
@@ -182,22 +143,7 @@ class Requests:
         word: VoteInput,
         once: IdempotencyKey | None = None,
     ) -> RecordedVote:
-        """Agree to a request, or refuse it. It is decided again in the same turn.
-
-        Args:
-            who: Who speaks.
-            release: The id.
-            word: What they say.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not, for one of its data sets.
-            ApprovalError: If nobody asks them, or their word would not count.
-            ConflictError: If it would be denied now.
-            InputError: If there is no such request, as far as they may know.
-            StaleError: If something came in since they looked, or it has other
-                contents.
-        """
+        """Agree to a request, or refuse it. It is decided again in the same turn."""
 
         def work() -> RecordedVote:
             refuse_repeated(self._decider, who, once)
@@ -237,19 +183,7 @@ class Requests:
         reason: str,
         once: IdempotencyKey | None = None,
     ) -> Request:
-        """Take back a request of one's own; or any to correct a past release.
-
-        Args:
-            who: Who asks.
-            release: The id.
-            reason: Why, for the record.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not.
-            ConflictError: If somebody else asks for it.
-            InputError: If there is no such request, as far as they may know.
-        """
+        """Take back a request of one's own; or any to correct a past release."""
 
         def work() -> Request:
             refuse_repeated(self._decider, who, once)
@@ -265,11 +199,7 @@ class Requests:
 
 
 def _seen(office: Governance, who: Identity, release: str) -> PendingRequest:
-    """Return a request that somebody may see.
-
-    Raises:
-        InputError: If there is none. That one is hidden is told to nobody.
-    """
+    """Return a request that somebody may see."""
     found = office.requested(release)
     if found is not None and may_see(who, found.release):
         return found

@@ -38,18 +38,7 @@ class RiskAnalyses:
         self._last: tuple[Identity, str] | None = None
 
     def begin(self, who: Identity, data_set: str, asked: AnalysisRequest) -> Job:
-        """Begin an analysis.
-
-        Args:
-            who: Who asks.
-            data_set: The data set whose tables are analyzed.
-            asked: What is asked.
-
-        Raises:
-            InputError: If there is no such data set, as far as they may know.
-            UsageError: If the settings name no tables.
-            UnavailableError: If another one is under way.
-        """
+        """Begin an analysis."""
         # Whoever may not is told nothing, not even that it could be asked for.
         if not who.may(Action.ANALYZE_RISK, data_set):
             raise _unknown(data_set)

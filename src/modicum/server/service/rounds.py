@@ -65,20 +65,7 @@ class RoundVerbs:
         unlocked: Mapping[str, Fraction],
         once: IdempotencyKey,
     ) -> Round:
-        """Open the next round.
-
-        Args:
-            who: Who opens it.
-            identifier: What it is called; empty for `round-` and its number.
-            unlocked: By unit, what part of every budget may be used from here on.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not.
-            ApprovalError: If the policy lets others open rounds.
-            ConflictError: If the id is taken, or a share falls.
-            InputError: If a unit is not known, or a share is none.
-        """
+        """Open the next round."""
         who.must(Action.PLAN_ROUND)
 
         def work(entry: Entry) -> Round:
@@ -94,17 +81,6 @@ class RoundVerbs:
         """Begin to choose which requests of the open round to reserve together.
 
         Nothing is written, and nothing is reserved until the plan is committed.
-
-        Args:
-            who: Who asks.
-            identifier: The round that is open.
-            requests: The requests.
-
-        Raises:
-            AccessError: If they may not.
-            ConflictError: If the round is not open any more.
-            InputError: If there is no such round, or with every mistake in requests.
-            UnavailableError: If too many jobs are under way.
         """
         who.must(Action.PLAN_ROUND)
 
@@ -141,23 +117,7 @@ class RoundVerbs:
         reserve_seconds: int,
         once: IdempotencyKey,
     ) -> Committed:
-        """Reserve everything that a plan accepts, or nothing.
-
-        Args:
-            who: Who commits it.
-            written: The plan, as it is written.
-            tag: The head of the ledger that they go by.
-            reserve_seconds: How long the reservations stand; 1 second to 90 days.
-            once: What makes it a request that is done once.
-
-        Raises:
-            AccessError: If they may not.
-            ConflictError: If one release cannot be reserved.
-            InputError: If it is no plan.
-            StaleError: If the ledger went on since the plan was made, or they go by
-                another head.
-            UsageError: If no round is open.
-        """
+        """Reserve everything that a plan accepts, or nothing."""
         who.must(Action.COMMIT_PLAN)
         plan = read_plan(written)
 

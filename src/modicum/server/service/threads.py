@@ -81,47 +81,25 @@ class Threads:
         self._sent: dict[str, _Line] = {}
 
     async def ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Return what some work returns that asks the decider for something.
-
-        Args:
-            work: The work.
-            *args: What it is given.
-            **named: What it is given by name.
-        """
+        """Return what some work returns that asks the decider for something."""
         return await anyio.to_thread.run_sync(
             partial(work, *args, **named), limiter=self._asking
         )
 
     async def turn(self, promise: asyncio.Future[T]) -> T:
-        """Return what the writer answers to somebody who stands in line.
-
-        Args:
-            promise: The promise of it.
-        """
+        """Return what the writer answers to somebody who stands in line."""
         return await promise
 
     async def compute(self, work: Callable[[], T]) -> T:
-        """Return what some work returns that may take long, and asks nobody.
-
-        Args:
-            work: The work.
-        """
+        """Return what some work returns that may take long, and asks nobody."""
         return await anyio.to_thread.run_sync(work, limiter=self._looking)
 
     async def look(self, looking: Callable[[LedgerView], T]) -> T:
-        """Return what somebody finds who looks at the ledger; see `Decider.look`.
-
-        Args:
-            looking: Looks.
-        """
+        """Return what somebody finds who looks at the ledger; see `Decider.look`."""
         return await self.compute(partial(self._decider.look, looking))
 
     async def ponder(self, work: Callable[[], T]) -> T:
-        """Return what some work returns that may take very long, and asks nobody.
-
-        Args:
-            work: The work.
-        """
+        """Return what some work returns that may take very long, and asks nobody."""
         return await anyio.to_thread.run_sync(work, limiter=self._studying)
 
     async def compile(self, name: str, work: Callable[[], T]) -> T:
@@ -129,13 +107,6 @@ class Threads:
 
         The policies of one identity are compiled one after the other: large ones take
         seconds and much memory, and all who study share a few threads.
-
-        Args:
-            name: Who sent it.
-            work: The work.
-
-        Raises:
-            UnavailableError: If too many of theirs stand in line.
         """
         line = self._compiling.get(name)
         if line is not None and line.length >= COMPILING_EACH:
@@ -154,24 +125,12 @@ class Threads:
 
         Those of one identity are read one after the other, so that whoever sends many
         does not delay what others send.
-
-        Args:
-            name: Who sent it.
-            work: The work.
         """
         async with _turn(self._sent, name):
             return await anyio.to_thread.run_sync(work, limiter=self._reading)
 
     async def form(self, name: str, body: Body) -> Node:
-        """Return what was sent as a tree; one that came as JSON knows no places.
-
-        Args:
-            name: Who sent it.
-            body: What was sent.
-
-        Raises:
-            InputError: If it is not one document.
-        """
+        """Return what was sent as a tree; one that came as JSON knows no places."""
         if body.is_json:
             try:
                 return from_python(await self.compute(body.description))
@@ -180,19 +139,11 @@ class Threads:
         return await self.read(name, body.tree)
 
     async def study(self, looking: Callable[[LedgerView], T]) -> T:
-        """Return what somebody finds who studies the ledger; see `Decider.study`.
-
-        Args:
-            looking: Studies it.
-        """
+        """Return what somebody finds who studies the ledger; see `Decider.study`."""
         return await self.ponder(partial(self._decider.study, looking))
 
     async def glance(self, looking: Callable[[LedgerView], T]) -> T:
-        """Return what somebody finds at a glance; see `Decider.glance`.
-
-        Args:
-            looking: Looks, quickly.
-        """
+        """Return what somebody finds at a glance; see `Decider.glance`."""
         return await anyio.to_thread.run_sync(
             partial(self._decider.glance, looking), limiter=self._glancing
         )

@@ -125,12 +125,7 @@ def _beyond(who: Identity, grants: Grants) -> frozenset[str]:
 
 
 def _refuse_more(who: Identity, terms: TokenTerms) -> None:
-    """Refuse a token for a person that is another, or that may more than they.
-
-    Raises:
-        AccessError: If it would.
-        InputError: If no person has such a name.
-    """
+    """Refuse a token for a person that is another, or that may more than they."""
     who.must(Action.MANAGE_OWN_TOKENS)
     if who.is_service or terms.actor != who.name:
         raise _refused(
@@ -149,11 +144,7 @@ def _refuse_more(who: Identity, terms: TokenTerms) -> None:
 
 
 def _refuse_program(who: Identity, terms: TokenTerms) -> None:
-    """Refuse a token for a program that passes for a person, or may too much.
-
-    Raises:
-        AccessError: If it is refused.
-    """
+    """Refuse a token for a program that passes for a person, or may too much."""
     who.must(Action.MANAGE_TOKENS)
     if not terms.actor.startswith(PROGRAM_PREFIX) or terms.actor == PROGRAM_PREFIX:
         raise _refused(

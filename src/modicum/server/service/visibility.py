@@ -51,14 +51,6 @@ class Visibility:
 
         It is looked at once the conflict is there: whoever came in meanwhile is
         hidden, too.
-
-        Args:
-            who: Who asks.
-            named: Returns the id that they gave; None if it is not known.
-            work: The work.
-
-        Raises:
-            ConflictError: As the work does, or that the id cannot be used.
         """
         try:
             return await work
@@ -86,12 +78,7 @@ class Visibility:
     # --- names ---
 
     async def hidden(self, who: Identity, named: frozenset[str]) -> frozenset[str]:
-        """Return which releases somebody may not know of.
-
-        Args:
-            who: Who asks.
-            named: The ids of releases.
-        """
+        """Return which releases somebody may not know of."""
         if not named or who.may(Action.READ_RELEASES):
             return frozenset()
 
@@ -102,12 +89,7 @@ class Visibility:
 
 
 def id_unusable(release: str | None, mark: Mark | None = None) -> ConflictError:
-    """Return the error for an id that is taken by what is hidden.
-
-    Args:
-        release: The id; None if it is not known.
-        mark: Where it was given.
-    """
+    """Return the error for an id that is taken by what is hidden."""
     called = "this id" if release is None else f"the id `{release[:200]}`"
     return ConflictError(
         Problem(
@@ -126,11 +108,7 @@ class ReadOnlyGovernance:
     view: LedgerView
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
-        """Refuse: who looks adds nothing.
-
-        Raises:
-            InvariantError: Always.
-        """
+        """Refuse: who looks adds nothing."""
         raise InvariantError(
             Problem(Code.INTERNAL, "who looks at what waits adds nothing")
         )

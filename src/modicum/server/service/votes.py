@@ -37,16 +37,7 @@ class VoteInput:
 def refuse_repeated(
     decider: Decider, who: Identity, once: IdempotencyKey | None
 ) -> None:
-    """Let whoever asks again hear what was answered, whatever became of it since.
-
-    Args:
-        decider: The ledger.
-        who: Who asks.
-        once: What makes it a request that is done once.
-
-    Raises:
-        Replayed: If it was done before.
-    """
+    """Let whoever asks again hear what was answered, whatever became of it since."""
     if once is not None:
         decider.turn(_nothing, actor=who.name, once=once)
 

@@ -31,21 +31,7 @@ def overridden(  # noqa: PLR0913 - one for each option
     workers: int | None = None,
     log_level: str | None = None,
 ) -> Settings:
-    """Return settings with what was given on the command line; None changes nothing.
-
-    Args:
-        settings: What the file says.
-        ledger: The ledger.
-        known: An entry that it must have, `SEQ:HASH`, checked as in the file.
-        public_url: How the server is reached, checked as in the file.
-        host: The address to bind to.
-        port: Its port.
-        workers: How many processes serve.
-        log_level: The least that is logged, one of `LOG_LEVELS`.
-
-    Raises:
-        InputError: If `public_url` or `known` is none.
-    """
+    """Return settings with what was given on the command line; None changes nothing."""
     if known is not None:
         node = from_python(known)
         settings = replace(settings, known_head=known_head(node, "`--known-head`"))
@@ -69,15 +55,7 @@ def overridden(  # noqa: PLR0913 - one for each option
 
 
 def known_head(node: Node, what: str) -> KnownHead:
-    """Return an entry that a ledger must have.
-
-    Args:
-        node: Where it stands.
-        what: What it is, for messages.
-
-    Raises:
-        InputError: If it is none.
-    """
+    """Return an entry that a ledger must have."""
     given = line(node, what)
     found = KnownHead.read(given)
     if found is None:
@@ -92,11 +70,7 @@ def known_head(node: Node, what: str) -> KnownHead:
 
 
 def resolved(host: str) -> list[str]:
-    """Return the addresses that a host stands for, as the system binds to them.
-
-    Raises:
-        OSError: If it stands for none.
-    """
+    """Return the addresses that a host stands for, as the system binds to them."""
     found = socket.getaddrinfo(
         host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
@@ -107,14 +81,6 @@ def bound_address(settings: Settings, resolve: Resolve = resolved) -> str:
     """Return the address that a server may bind to, written in digits.
 
     A name is looked up once, here: what it stands for later counts no more.
-
-    Args:
-        settings: What the server is told.
-        resolve: How a host is looked up.
-
-    Raises:
-        UsageError: If it listens to others and could not tell who they are, or
-            could not keep what they send from being read on the way.
     """
     addresses = _addresses(settings.listen.host, resolve)
     if settings.is_local and settings.workers > 1:

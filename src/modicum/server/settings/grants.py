@@ -26,20 +26,7 @@ _EXAMPLE: Final = "write  analyst: [visits]  or  analyst: all"
 
 
 def read_grants(node: Node | None, section: str, one: str) -> GrantsByName:
-    """Return the grants of each name in a section.
-
-    Args:
-        node: The section; None if there is none.
-        section: Its key.
-        one: What its names are: a group, a person or a program.
-
-    Returns:
-        Grants by name. People and programs are told apart as `meant_by` does;
-        groups exactly.
-
-    Raises:
-        InputError: With every mistake found.
-    """
+    """Return the grants of each name in a section."""
     if node is None:
         return {}
     found = Problems()

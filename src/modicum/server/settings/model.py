@@ -216,12 +216,7 @@ class Settings:
     telemetry: Telemetry = field(default_factory=Telemetry)
 
     def known_heads(self) -> Iterator[KnownHead]:
-        """Yield the entries that the ledger must have.
-
-        Raises:
-            InputError: If the head file cannot be read.
-            VerificationError: If it holds no head.
-        """
+        """Yield the entries that the ledger must have."""
         if self.known_head is not None:
             yield self.known_head
         kept = HeadFile(self.head_file).read() if self.head_file else None

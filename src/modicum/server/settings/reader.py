@@ -54,28 +54,13 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 def load_settings(path: str | Path) -> Settings:
-    """Return the settings of a file.
-
-    Args:
-        path: The file. Paths in it are relative to its folder.
-
-    Raises:
-        InputError: With every mistake found, each with its place.
-    """
+    """Return the settings of a file."""
     node = read_document(read_bytes(path), str(path))
     return read_settings(node, Path(path).parent)
 
 
 def read_settings(node: Node, folder: Path) -> Settings:
-    """Return the settings of a tree.
-
-    Args:
-        node: The tree.
-        folder: What paths in it are relative to.
-
-    Raises:
-        InputError: With every mistake found, each with its place.
-    """
+    """Return the settings of a tree."""
     fields = Fields(node, "the settings")
     _version(fields)
     reader = _Reader(fields, folder)

@@ -30,15 +30,7 @@ class TablesOf:
 
 
 def read_tables(node: Node | None, folder: Path) -> Mapping[str, TablesOf]:
-    """Return the tables of each data set in a section.
-
-    Args:
-        node: The section; None if there is none.
-        folder: What paths are relative to.
-
-    Raises:
-        InputError: With every mistake found.
-    """
+    """Return the tables of each data set in a section."""
     if node is None:
         return {}
     found = Problems()
@@ -63,15 +55,7 @@ def _tables(node: Node, called: str, folder: Path) -> TablesOf:
 
 
 def column_of(node: Node, what: str) -> str:
-    """Return the name of a column.
-
-    Args:
-        node: Where it stands.
-        what: What it is, for messages.
-
-    Raises:
-        InputError: If it is none.
-    """
+    """Return the name of a column."""
     given = line(node, what)
     if not given:
         raise fail(Code.BAD_NAME, f"{what} names no column", node)

@@ -19,11 +19,7 @@ _HOST: Final = re.compile(
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host, as it stands in a URL, is this machine for certain.
-
-    Args:
-        host: A name or an address. Of names only `localhost` is known to be.
-    """
+    """Return whether a host, as it stands in a URL, is this machine for certain."""
     if host.lower() == "localhost":
         return True
     try:
@@ -35,11 +31,7 @@ def is_loopback(host: str) -> bool:
 
 
 def origin(node: Node, what: str) -> str:
-    """Return an address without path, in the form that browsers send as `Origin`.
-
-    Raises:
-        InputError: If it is another, or neither https nor on this machine.
-    """
+    """Return an address without path, in the form that browsers send as `Origin`."""
     given = line(node, what)
     parts = _parts(given, node, what)
     if parts.path not in ("", "/") or parts.query:
@@ -54,16 +46,7 @@ def origin(node: Node, what: str) -> str:
 
 
 def service_url(node: Node, what: str, *, plain: bool = False) -> str:
-    """Return the address of a service, as it is written.
-
-    Args:
-        node: Where it stands.
-        what: What it is, for messages.
-        plain: Whether http will do.
-
-    Raises:
-        InputError: If it is no http address, or not https where it must be.
-    """
+    """Return the address of a service, as it is written."""
     given = line(node, what)
     parts = _parts(given, node, what)
     if parts.query:
@@ -109,11 +92,7 @@ def _short(parts: SplitResult) -> str:
 
 
 def host_of(node: Node, what: str) -> str:
-    """Return a host with or without port, in small letters.
-
-    Raises:
-        InputError: If it is none.
-    """
+    """Return a host with or without port, in small letters."""
     given = line(node, what)
     if not _HOST.fullmatch(given):
         raise fail(
@@ -126,11 +105,7 @@ def host_of(node: Node, what: str) -> str:
 
 
 def network(node: Node) -> Network:
-    """Return a network, such as `10.0.0.0/8` or `fd00::1`.
-
-    Raises:
-        InputError: If it is none, or everybody is in it.
-    """
+    """Return a network, such as `10.0.0.0/8` or `fd00::1`."""
     given = line(node, "a trusted proxy")
     try:
         known = ip_network(given)

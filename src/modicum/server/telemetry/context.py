@@ -30,12 +30,7 @@ class TelemetryContext:
 def watching(
     level: Level = Level.INFO, otlp_endpoint: str | None = None
 ) -> TelemetryContext:
-    """Return what watches a process that serves, as settings say; call it there.
-
-    Args:
-        level: The least that is logged, to standard error.
-        otlp_endpoint: The URL that takes traces; None to trace nothing.
-    """
+    """Return what watches a process that serves, as settings say; call it there."""
     return TelemetryContext(
         Log(sys.stderr, level),
         traces_to(otlp_endpoint, version("modicum")),

@@ -69,40 +69,20 @@ class Counts:
         )
 
     def served(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request that was answered.
-
-        Args:
-            route: The template of its route, never its path.
-            method: Its method, as HTTP knows it.
-            status: The status of the answer.
-            seconds: How long it took.
-        """
+        """Count a request that was answered."""
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route, method).observe(seconds)
 
     def decided(self, decision: str, policy: str) -> None:
-        """Count a submitted release that was decided.
-
-        Args:
-            decision: `allow`, `deny` or `needs-approval`.
-            policy: The digest of the policy that it was decided by.
-        """
+        """Count a submitted release that was decided."""
         self._decisions.labels(decision, policy[:VERSION_CHARACTERS]).inc()
 
     def checked(self, seconds: float) -> None:
-        """Count a check.
-
-        Args:
-            seconds: How long it took.
-        """
+        """Count a check."""
         self._checks.observe(seconds)
 
     def compiled(self, seconds: float) -> None:
-        """Count a policy that was compiled, or found to have mistakes.
-
-        Args:
-            seconds: How long it took.
-        """
+        """Count a policy that was compiled, or found to have mistakes."""
         self._compiles.observe(seconds)
 
     def collect(self) -> Iterable[Metric]:

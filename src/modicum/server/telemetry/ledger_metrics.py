@@ -104,15 +104,7 @@ class LedgerSample:
 
 
 def glance(view: LedgerView) -> LedgerSample:
-    """Return what is to be told of a ledger; others wait to look meanwhile.
-
-    Args:
-        view: The ledger.
-
-    Raises:
-        VerificationError: If the log contradicts itself.
-        UnavailableError: If it cannot be read now.
-    """
+    """Return what is to be told of a ledger; others wait to look meanwhile."""
     losses = tuple(view.standings())
     book, _, now = view.look()
     state = book.state
@@ -156,11 +148,7 @@ class Working:
         self._known: dict[_Key, tuple[str, Fraction]] = {}
 
     def out(self, found: LedgerSample) -> LedgerFacts:
-        """Return what the ledger says of itself, its rules included.
-
-        Args:
-            found: What a look at it brought back.
-        """
+        """Return what the ledger says of itself, its rules included."""
         known: dict[_Key, tuple[str, Fraction]] = {}
         words: Counter[str] = Counter()
         limiting: list[tuple[Fraction, RuleLoss]] = []

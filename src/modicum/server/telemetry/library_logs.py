@@ -58,11 +58,7 @@ class LogOfLibraries(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line.
-
-        Args:
-            record: What a library logged.
-        """
+        """Write a line."""
         says = record.msg if isinstance(record.msg, str) else OTHER
         error = record.exc_info[1] if record.exc_info else None
         self._log.library(
@@ -79,9 +75,6 @@ def taking_over(log: Log) -> Iterator[None]:
 
     What ends a thread is taken, too: Python would print all that it says. It keeps its
     loggers and hooks for a whole process: there is no other place to take it at.
-
-    Args:
-        log: The server's log.
     """
     handler = LogOfLibraries(log)
     found = [logging.getLogger(name) for name in LOGGERS]

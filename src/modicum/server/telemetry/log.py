@@ -90,11 +90,7 @@ class Log:
     # --- the server ---
 
     def began(self, *, version: str) -> None:
-        """Say that a process began to serve.
-
-        Args:
-            version: The version of modicum.
-        """
+        """Say that a process began to serve."""
         self._write(Level.INFO, "server-began", version=version)
 
     def ended(self) -> None:
@@ -102,22 +98,13 @@ class Log:
         self._write(Level.INFO, "server-ended")
 
     def not_ready(self, code: str) -> None:
-        """Say that `/readyz` says no, since nothing can be decided.
-
-        Args:
-            code: The code of the mistake.
-        """
+        """Say that `/readyz` says no, since nothing can be decided."""
         self._write(Level.ERROR, "not-ready", code=code)
 
     # --- requests ---
 
     def served(self, one: Served, level: Level = Level.INFO) -> None:
-        """Say that a request was answered.
-
-        Args:
-            one: The request.
-            level: How much it matters.
-        """
+        """Say that a request was answered."""
         self._write(
             level,
             "request",
@@ -133,11 +120,7 @@ class Log:
         )
 
     def not_recognized(self, one: Served) -> None:
-        """Say that somebody was not recognized, and nothing of what they sent.
-
-        Args:
-            one: The request.
-        """
+        """Say that somebody was not recognized, and nothing of what they sent."""
         self._write(
             Level.WARNING,
             "not-recognized",
@@ -148,13 +131,7 @@ class Log:
         )
 
     def failed(self, trace: str, error: BaseException, code: str) -> None:
-        """Say that something failed: what kind of thing, and where.
-
-        Args:
-            trace: The id of the request; empty outside of requests.
-            error: What was raised; what it says is not told.
-            code: Its code.
-        """
+        """Say that something failed: what kind of thing, and where."""
         self._write(
             Level.ERROR,
             "failed",
@@ -173,14 +150,7 @@ class Log:
         says: str,
         error: BaseException | None = None,
     ) -> None:
-        """Say that a library logged something.
-
-        Args:
-            name: The library's logger.
-            level: How much it matters.
-            says: What it said, as it stands in its source: nothing is filled in.
-            error: What was raised.
-        """
+        """Say that a library logged something."""
         more: dict[str, Any] = {}
         if error is not None:
             more = {"types": kinds_of(error), "frames": frames_of(error)}

@@ -44,13 +44,7 @@ class TelemetryMiddleware:
         self._watch = watch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request.
-
-        Args:
-            scope: What it is.
-            receive: Receives its body.
-            send: Sends the answer.
-        """
+        """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -137,12 +131,7 @@ class _Exchange:
         await self._send(message)
 
     def told(self, scope: Scope, seconds: float) -> Served:
-        """Return what may be told of it.
-
-        Args:
-            scope: What it was.
-            seconds: How long it took.
-        """
+        """Return what may be told of it."""
         state = scope["state"]
         method = scope["method"]
         return Served(
@@ -162,9 +151,6 @@ def route_of(scope: Scope) -> str:
     """Return the template of the route that took a request, as OpenAPI has it.
 
     Its path is not told: it holds what a client wrote.
-
-    Args:
-        scope: The request, after it was answered.
     """
     # A route that was included keeps its own template; the whole one is beside it.
     context = scope.get("fastapi", {}).get("effective_route_context")
@@ -176,10 +162,5 @@ def route_of(scope: Scope) -> str:
 
 
 def note_code(request: Request, code: Code) -> None:
-    """Note the code of a mistake that a request is answered with.
-
-    Args:
-        request: The request.
-        code: The code.
-    """
+    """Note the code of a mistake that a request is answered with."""
     request.state.code = code.value

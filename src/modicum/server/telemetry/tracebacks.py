@@ -13,20 +13,12 @@ CAUSES: Final = 4
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the name of an exception's type.
-
-    Args:
-        error: The exception.
-    """
+    """Return the name of an exception's type."""
     return type(error).__qualname__
 
 
 def kinds_of(error: BaseException) -> list[str]:
-    """Return the names of the types of an exception, and of those that led to it.
-
-    Args:
-        error: The exception.
-    """
+    """Return the names of the types of an exception, and of those that led to it."""
     found: list[str] = []
     one: BaseException | None = error
     while one is not None and len(found) < CAUSES:
@@ -39,9 +31,6 @@ def frames_of(error: BaseException) -> list[str]:
     """Return where an exception came from: file, line and function, innermost last.
 
     No source line, value or message is told.
-
-    Args:
-        error: The exception.
     """
     found = [
         f"{_file(frame.f_code.co_filename)}:{line}:{frame.f_code.co_name}"

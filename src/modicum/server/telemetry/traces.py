@@ -53,9 +53,6 @@ def trace_parent(headers: list[tuple[bytes, bytes]]) -> TraceParent | None:
 
     What is malformed, or sent twice, says none.
 
-    Args:
-        headers: The headers of the request, with names in lower case.
-
     Examples:
         >>> trace_parent([(b"traceparent", b"00-" + b"0" * 31 + b"a-" + b"0" * 15
         ...     + b"b-01")])
@@ -86,11 +83,7 @@ class Spanned(Protocol):
     """A span that is under way."""
 
     def note(self, attributes: Mapping[str, Attribute]) -> None:
-        """Add what is known by now.
-
-        Args:
-            attributes: Counts, and names that are written in this program.
-        """
+        """Add what is known by now."""
         ...
 
 
@@ -100,22 +93,11 @@ class Traces(Protocol):
     def request(
         self, parent: TraceParent | None
     ) -> AbstractContextManager[tuple[str, Spanned]]:
-        """Open the span of a request.
-
-        Args:
-            parent: The span that it says it comes from, for a link.
-
-        Returns:
-            The id of its trace, 32 hexadecimal digits, and the span.
-        """
+        """Open the span of a request."""
         ...
 
     def span(self, name: str) -> AbstractContextManager[Spanned]:
-        """Open a span within the one that is open.
-
-        Args:
-            name: What it spends its time on.
-        """
+        """Open a span within the one that is open."""
         ...
 
     def close(self) -> None:
@@ -233,13 +215,7 @@ def _links(parent: TraceParent | None) -> list[Link]:
 
 
 def traces_to(endpoint: str | None, version: str) -> Traces:
-    """Return what sends traces to a collector.
-
-    Args:
-        endpoint: The URL that takes OTLP over HTTP, such as
-            `http://localhost:4318/v1/traces`; None to record nothing.
-        version: The version of modicum.
-    """
+    """Return what sends traces to a collector."""
     if not endpoint:
         return NoTraces()
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

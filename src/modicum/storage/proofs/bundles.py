@@ -45,20 +45,6 @@ def export_bundle(
     """Write a ledger as a bundle; the same ledger gives the same bytes.
 
     What is appended meanwhile is left out.
-
-    Args:
-        store: The ledger.
-        path: Where the bundle goes.
-        stored: The checkpoints that lie beside the ledger.
-        signing: What signs a checkpoint of the last entry, only for the bundle.
-
-    Returns:
-        What the bundle says of itself.
-
-    Raises:
-        VerificationError: If a stored record does not have its hash, or the log does
-            not hold where a checkpoint of it is to be signed.
-        UsageError: If the ledger is empty, or the bundle cannot be written.
     """
     survey = Survey(store.read(0))
     if not survey.entries:
@@ -77,11 +63,7 @@ def export_bundle(
 
 
 def _audited(store: EventStore, survey: Survey) -> None:
-    """Refuse to sign a log that does not hold, or is not the one surveyed.
-
-    Raises:
-        VerificationError: If so.
-    """
+    """Refuse to sign a log that does not hold, or is not the one surveyed."""
     report = audit(islice(store.read(0), survey.entries), again=lambda: store.read(0))
     if report.head != survey.head:
         raise ChainBreakError(report.entries, "it changed while it was read")
@@ -89,15 +71,7 @@ def _audited(store: EventStore, survey: Survey) -> None:
 
 @contextmanager
 def open_bundle(path: str | Path) -> Iterator[BundleReader]:
-    """Open a bundle for one reading from the front.
-
-    Args:
-        path: The file.
-
-    Raises:
-        InputError: If it is no bundle, or cannot be read.
-        VerificationError: If it contradicts itself.
-    """
+    """Open a bundle for one reading from the front."""
     try:
         file = Path(path).open("rb")  # noqa: SIM115 - closed by the `with` below
     except OSError as error:
@@ -116,18 +90,7 @@ def verify_bundle(
     path: str | Path,
     on_entry: Callable[[int], None] | None = None,
 ) -> Verified:
-    """Return what a bundle is worth, after checking all of it.
-
-    Args:
-        bundle: The bundle, just opened.
-        trust: What the one who checks brings along.
-        path: Where it lies, to be read once more where the policy changes.
-        on_entry: Called with the number of each entry that was checked.
-
-    Raises:
-        VerificationError: At the first contradiction; or if rules show less than was
-            released, as their unit was redefined under its name.
-    """
+    """Return what a bundle is worth, after checking all of it."""
     found = verify_log(
         bundle.records(),
         [(signed, "the bundle") for signed in bundle.checkpoints],
@@ -158,11 +121,7 @@ def _refuse_other_files(file: IO[bytes], path: str | Path) -> None:
 
 
 def is_bundle(path: str | Path) -> bool:
-    """Return whether a file begins like a bundle.
-
-    Args:
-        path: The file; if there is none that can be read, it is none.
-    """
+    """Return whether a file begins like a bundle."""
     try:
         with Path(path).open("rb") as file:
             return begins_like(file.read(_START), MANIFEST)
@@ -171,11 +130,7 @@ def is_bundle(path: str | Path) -> bool:
 
 
 def bundle_store(path: str | Path) -> ReadOnlyStore:
-    """Return a bundle, which was verified before, as a ledger that can be asked.
-
-    Args:
-        path: The bundle.
-    """
+    """Return a bundle, which was verified before, as a ledger that can be asked."""
 
     def read(after: int, limit: int | None) -> Iterator[Record]:
         with open_bundle(path) as bundle:

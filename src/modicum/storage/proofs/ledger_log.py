@@ -15,14 +15,7 @@ from modicum.storage.proofs.verification import Trust, Verified, verify_log
 
 
 def open_log(ledger: str | Path) -> MaintainedStore:
-    """Return the store of a ledger that is there.
-
-    Args:
-        ledger: Its path or URL.
-
-    Raises:
-        UsageError: If there is none, or it is a folder or a bundle.
-    """
+    """Return the store of a ledger that is there."""
     store = open_store(ledger)
     if not store.exists():
         raise UsageError(
@@ -47,15 +40,6 @@ def sign_checkpoint(store: Store, signing: Signing) -> Signed:
 
     Snapshots are not looked at, and what is signed comes from the reading that was
     checked.
-
-    Args:
-        store: The ledger.
-        signing: What signs it.
-
-    Raises:
-        UsageError: If it has no entry.
-        VerificationError: If the log does not hold, or contradicts what was signed
-            about it before.
     """
     found = verify_store(store, Trust())
     if not found.report.entries:
@@ -65,14 +49,7 @@ def sign_checkpoint(store: Store, signing: Signing) -> Signed:
 
 
 def stored_checkpoints(store: CheckpointStore) -> list[Signed]:
-    """Return the checkpoints that lie beside a log; signatures are not checked.
-
-    Args:
-        store: Where they lie.
-
-    Raises:
-        VerificationError: If one of them cannot be read.
-    """
+    """Return the checkpoints that lie beside a log; signatures are not checked."""
     found = []
     for place, data in enumerate(store.checkpoints(), 1):
         try:
@@ -91,19 +68,7 @@ def verify_ledger(
     on_entry: Callable[[int], None] | None = None,
     noted_hash: str | None = None,
 ) -> Verified:
-    """Return what a ledger is worth, after checking all of it. Writes nothing.
-
-    Args:
-        ledger: Its path or URL.
-        trust: What the one who checks brings along.
-        on_entry: Called with the number of each entry that was checked.
-        noted_hash: A hash that was noted elsewhere.
-
-    Raises:
-        UsageError: If there is none.
-        VerificationError: At the first contradiction; or if rules show less than was
-            released, as their unit was redefined under its name.
-    """
+    """Return what a ledger is worth, after checking all of it. Writes nothing."""
     found = verify_store(
         open_log(ledger), trust, on_entry=on_entry, noted_hash=noted_hash
     )
@@ -118,18 +83,7 @@ def verify_store(
     on_entry: Callable[[int], None] | None = None,
     noted_hash: str | None = None,
 ) -> Verified:
-    """Return what a ledger is worth, after checking all of it. Writes nothing.
-
-    Args:
-        store: Where it lies.
-        trust: As for `verify_ledger`.
-        on_entry: As for `verify_ledger`.
-        noted_hash: As for `verify_ledger`.
-
-    Raises:
-        VerificationError: At the first contradiction. That rules show less than was
-            released is only reported.
-    """
+    """Return what a ledger is worth, after checking all of it. Writes nothing."""
     # Read first: what is signed must still be there when the log is read after it.
     carried = [(signed, "the ledger") for signed in stored_checkpoints(store)]
     return verify_log(

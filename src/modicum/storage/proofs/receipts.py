@@ -24,15 +24,6 @@ def sign_receipt(store: EventStore, release: str, signing: Signing) -> Signed:
 
     The whole log is audited on the way, in the same reading: nothing is signed about
     a log that does not hold.
-
-    Args:
-        store: The ledger.
-        release: The id of the release.
-        signing: What signs the receipt.
-
-    Raises:
-        InputError: If the ledger never answered to such a release.
-        VerificationError: If the log does not hold.
     """
     answers = _Answers(release, signing)
     audit(answers.passing(store.read(0)), again=lambda: store.read(0))
@@ -58,17 +49,7 @@ class AuditedAnswers:
         signing: Signing,
         may_see: Callable[[RecordedRelease], bool] = lambda _: True,
     ) -> Signed:
-        """Return a receipt, as `sign_receipt` does; only new entries are audited.
-
-        Args:
-            release: As for `sign_receipt`.
-            signing: As for `sign_receipt`.
-            may_see: Whether what was answered may be told; if not, it is not there.
-
-        Raises:
-            InputError: As for `sign_receipt`.
-            VerificationError: As for `sign_receipt`.
-        """
+        """Return a receipt, as `sign_receipt` does; only new entries are audited."""
         self._follow()
         known = self._answers.get(release)
         if known is None:

@@ -59,27 +59,13 @@ class Signing:
     at: str
 
     def checkpoint(self, ledger: str, seq: int, head: str) -> Signed:
-        """Return a signed checkpoint of an entry.
-
-        Args:
-            ledger: Hash of the ledger's first entry.
-            seq: Number of the entry.
-            head: Its hash.
-        """
+        """Return a signed checkpoint of an entry."""
         claim = Checkpoint(ledger, seq, head, None, self.at, self.key.id)
         return self.key.sign(claim)
 
 
 def make_key(path: str | Path, passphrase: bytes | None = None) -> SigningKey:
-    """Make a key: the private one at a path, the public one beside it as `.pub`.
-
-    Args:
-        path: Where the private key goes, readable by its owner only.
-        passphrase: What to encrypt it with; None leaves it in the clear.
-
-    Raises:
-        UsageError: If one of the files is there already, or cannot be written.
-    """
+    """Make a key: the private one at a path, the public one beside it as `.pub`."""
     need_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import (
@@ -102,16 +88,7 @@ def make_key(path: str | Path, passphrase: bytes | None = None) -> SigningKey:
 
 
 def load_key(path: str | Path, passphrase: bytes | None = None) -> SigningKey:
-    """Return the private key of a file.
-
-    Args:
-        path: The file.
-        passphrase: What it is encrypted with; None if it is not.
-
-    Raises:
-        InputError: If it is not an Ed25519 key, or the passphrase is wrong.
-        UsageError: If others than its owner may read the file.
-    """
+    """Return the private key of a file."""
     data = _read_secret(Path(path))
     need_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
@@ -151,27 +128,12 @@ def is_encrypted(data: bytes) -> bool:
 
 
 def needs_passphrase(path: str | Path) -> bool:
-    """Return whether a private key can be read with a passphrase only.
-
-    Args:
-        path: The key file.
-
-    Raises:
-        InputError: If it cannot be read.
-        UsageError: If others than its owner may read it.
-    """
+    """Return whether a private key can be read with a passphrase only."""
     return is_encrypted(_read_secret(Path(path)))
 
 
 def load_public_key(path: str | Path) -> bytes:
-    """Return the raw public key of a PEM file.
-
-    Args:
-        path: The file.
-
-    Raises:
-        InputError: If it is not an Ed25519 public key.
-    """
+    """Return the raw public key of a PEM file."""
     data = _read(Path(path))
     need_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
@@ -189,14 +151,7 @@ def load_public_key(path: str | Path) -> bytes:
 
 
 def load_claim(path: str | Path) -> Signed:
-    """Return the checkpoint or receipt of a file; its signature is not checked.
-
-    Args:
-        path: The file.
-
-    Raises:
-        InputError: If it is neither.
-    """
+    """Return the checkpoint or receipt of a file; its signature is not checked."""
     data = _read(Path(path), CLAIM_BYTES_MAX)
     try:
         return read_signed(data)
@@ -212,12 +167,7 @@ def load_claim(path: str | Path) -> Signed:
 
 
 def claim_fault(error: ValueError) -> str:
-    """Return what is wrong with a claim, in brackets, for people.
-
-    Args:
-        error: What reading it said. Of what is no JSON it tells a parser's words,
-            which say nothing to a reader.
-    """
+    """Return what is wrong with a claim, in brackets, for people."""
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         return " (it is not JSON)"
     return f" ({error})"

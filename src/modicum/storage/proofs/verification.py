@@ -102,19 +102,7 @@ def verify_log(
     noted_hash: str | None = None,
     again: Callable[[], Iterable[Record]] | None = None,
 ) -> Verified:
-    """Return what a log is worth, after checking all of it.
-
-    Args:
-        records: All records, in order.
-        carried: What comes with the log itself: signed claims, and where they stand.
-        trust: What the one who checks brings along.
-        on_entry: Called with the number of each entry that was checked.
-        noted_hash: A hash that was noted elsewhere.
-        again: Returns the same records from the beginning, so that less is held.
-
-    Raises:
-        VerificationError: At the first contradiction.
-    """
+    """Return what a log is worth, after checking all of it."""
     presented = [
         *trust.held,
         *(Presented(signed, source, held=False) for signed, source in carried),
@@ -136,15 +124,7 @@ def verify_log(
 
 
 def require_noted(verified: Verified, noted_hash: str) -> None:
-    """Refuse a log that has no entry with a hash that was noted elsewhere.
-
-    Args:
-        verified: The log.
-        noted_hash: The hash, as it was given.
-
-    Raises:
-        VerificationError: If no entry has it.
-    """
+    """Refuse a log that has no entry with a hash that was noted elsewhere."""
     if verified.noted is None:
         raise VerificationError(
             Problem(
@@ -156,14 +136,7 @@ def require_noted(verified: Verified, noted_hash: str) -> None:
 
 
 def require_pinned(verified: Verified) -> None:
-    """Refuse a log that no trusted checkpoint vouches for.
-
-    Args:
-        verified: The log.
-
-    Raises:
-        VerificationError: If no checkpoint is by a key that was named.
-    """
+    """Refuse a log that no trusted checkpoint vouches for."""
     if not any(
         one.trusted and isinstance(one.claim, Checkpoint) for one in verified.findings
     ):

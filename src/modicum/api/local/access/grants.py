@@ -106,17 +106,7 @@ class Granting:
         self._retelling = PartMigration(self._policies, vocabulary.population)
 
     def grants(self, standing: Standing, release: RecordedRelease) -> tuple[Grant, ...]:
-        """Return the grants of a release, one for each of its mechanisms.
-
-        Args:
-            standing: Where it stands now.
-            release: What it is and costs.
-
-        Raises:
-            ConflictError: If it is neither reserved nor started.
-            InputError: If what it may read cannot be told, or the words in which it
-                was told mean something else by now.
-        """
+        """Return the grants of a release, one for each of its mechanisms."""
         if standing.status not in READING:
             raise no_access(standing)
         self._refuse_other_words(standing, release)
@@ -197,13 +187,7 @@ def _units(one: RecordedMechanism) -> list[str]:
 
 
 def _changed_unit(units: Sequence[str], texts: Sequence[str]) -> str | None:
-    """Return a unit that is not the same in all policies that have it.
-
-    Args:
-        units: The units that matter.
-        texts: The policies. One agrees with itself, also if it cannot be read any
-            more; of one among others that cannot be read nobody knows what it said.
-    """
+    """Return a unit that is not the same in all policies that have it."""
     known = [units_of(text) for text in dict.fromkeys(texts)]
     readable = [one for one in known if one is not None]
     for unit in units if len(known) > 1 else ():
@@ -227,11 +211,7 @@ def _other_words(release: RecordedRelease, note: str) -> InputError:
 
 
 def no_access(standing: Standing) -> ConflictError:
-    """Return the mistake of a release that may not read rows, or no more.
-
-    Args:
-        standing: Where it stands.
-    """
+    """Return the mistake of a release that may not read rows, or no more."""
     return ConflictError(
         Problem(
             Code.RELEASE_STATE,
@@ -278,11 +258,7 @@ class Access:
 
 
 def access_to_plain(access: Access) -> dict[str, Plain]:
-    """Return all grants as plain data, without floats; `encode` makes it canonical.
-
-    Args:
-        access: The grants, and where they come from.
-    """
+    """Return all grants as plain data, without floats; `encode` makes it canonical."""
     return {
         "format": FORMAT,
         "ledger": {"seq": access.seq, "head": access.head},
@@ -323,11 +299,7 @@ def _grant(grant: Grant) -> dict[str, Plain]:
 
 
 def rows_to_plain(rows: RowFilter) -> dict[str, Plain]:
-    """Return a row filter as plain data: a row passes if all of any list hold.
-
-    Args:
-        rows: The filter.
-    """
+    """Return a row filter as plain data: a row passes if all of any list hold."""
     return {
         "any": [
             {"all": [_condition(one) for one in conditions]}
@@ -374,9 +346,6 @@ def losses_to_text(losses: Mapping[str, Loss]) -> dict[str, Plain]:
     """Return losses by unit and coordinate as decimal texts, `inf` where unbounded.
 
     They are what the ledger charged, to the last digit; that was rounded up.
-
-    Args:
-        losses: The losses by unit.
     """
     return {
         unit: {

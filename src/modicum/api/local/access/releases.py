@@ -40,19 +40,7 @@ class Wanted:
 
 
 def exported_access(view: LedgerView, wanted: Wanted, columns: Columns) -> Access:
-    """Return the grants of releases at the head of a ledger. Writes nothing.
-
-    Args:
-        view: The ledger.
-        wanted: Which releases.
-        columns: What the columns of the table are called.
-
-    Raises:
-        ConflictError: If a release that is named is neither reserved nor started.
-        InputError: If there is no such release, plan or round, nothing of it may be
-            read, or what may be read cannot be told.
-        UsageError: If there is no ledger, or it has no policy.
-    """
+    """Return the grants of releases at the head of a ledger. Writes nothing."""
     book, read, now = view.look()
     active = book.active()
     if active is None:
@@ -86,11 +74,7 @@ def exported_access(view: LedgerView, wanted: Wanted, columns: Columns) -> Acces
 
 
 def _identifiers(planning: Planning, wanted: Wanted) -> Iterable[str]:
-    """Return the ids of the releases that are meant, each once.
-
-    Raises:
-        InputError: If there is no such plan or round, or it took no release.
-    """
+    """Return the ids of the releases that are meant, each once."""
     found = wanted.releases
     if wanted.plan:
         plan = planning.plans.get(wanted.plan)

@@ -90,26 +90,12 @@ class Columns:
     named: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, name: str) -> str:
-        """Return the column that an attribute or a time column of the policy is.
-
-        Args:
-            name: Its name in the policy.
-
-        Raises:
-            InputError: If it can be the name of no column.
-        """
+        """Return the column that an attribute or a time column of the policy is."""
         return column_name(self.named.get(name, name))
 
 
 def column_name(name: str) -> str:
-    """Return the name of a column if it can be one.
-
-    Args:
-        name: The name.
-
-    Raises:
-        InputError: If it is empty, too long, or holds what is not printed.
-    """
+    """Return the name of a column if it can be one."""
     if not 1 <= len(name) <= COLUMN_CHARACTERS_MAX or not name.isprintable():
         raise InputError(
             Problem(
@@ -122,16 +108,7 @@ def column_name(name: str) -> str:
 
 
 def row_filter(part: Part, vocabulary: Vocabulary, columns: Columns) -> RowFilter:
-    """Return the conditions that the rows of a part fit, and no others.
-
-    Args:
-        part: The part of the data.
-        vocabulary: The policy's words: the domains of attributes, and the clock.
-        columns: What the columns of the table are called.
-
-    Raises:
-        InputError: If the part cannot be told, or two columns have one name.
-    """
+    """Return the conditions that the rows of a part fit, and no others."""
     _refuse_odd(part)
     partitions = vocabulary.population.partitions
     boxes = None

@@ -58,15 +58,7 @@ STANDARD = Spelling()
 
 
 def sql_predicate(rows: RowFilter, spelling: Spelling = STANDARD) -> str:
-    """Return a predicate that is true of exactly the rows of a filter.
-
-    Args:
-        rows: The filter.
-        spelling: The database's own ways; by default those of the standard.
-
-    Raises:
-        InputError: If a text cannot be written safely.
-    """
+    """Return a predicate that is true of exactly the rows of a filter."""
     found = []
     if rows.boxes is not None:
         boxes = [
@@ -78,14 +70,7 @@ def sql_predicate(rows: RowFilter, spelling: Spelling = STANDARD) -> str:
 
 
 def sql_filters(access: Access) -> Iterator[str]:
-    """Yield lines: for each grant what it is, in comments, and its predicate.
-
-    Args:
-        access: The grants, and where they come from.
-
-    Raises:
-        InputError: If a grant is about a sample, which no predicate draws.
-    """
+    """Yield lines: for each grant what it is, in comments, and its predicate."""
     yield from heading(access)
     yield _comment(_QUOTES)
     for grant in access.grants:
@@ -95,22 +80,14 @@ def sql_filters(access: Access) -> Iterator[str]:
 
 
 def heading(access: Access) -> Iterator[str]:
-    """Yield comments that say where grants come from, and what was left out.
-
-    Args:
-        access: The grants, and where they come from.
-    """
+    """Yield comments that say where grants come from, and what was left out."""
     yield _comment(f"{FORMAT}, ledger entry {access.seq}, head {access.head}")
     for one in access.left_out:
         yield _comment(f"left out: {one.id} ({one.status.value})")
 
 
 def about_grant(grant: Grant) -> Iterator[str]:
-    """Yield comments that say what a grant is about.
-
-    Args:
-        grant: The grant.
-    """
+    """Yield comments that say what a grant is about."""
     standing = grant.standing
     yield _comment(f"grant {grant.id} (entry {standing.seq}, {standing.status.value})")
     for key in ("requester", "purpose", "audience", "dataset"):
@@ -137,14 +114,7 @@ def _kind(mechanism: RecordedMechanism) -> str:
 
 
 def unsampled(grant: Grant) -> RowFilter:
-    """Return the rows of a grant that is about all of them.
-
-    Args:
-        grant: The grant.
-
-    Raises:
-        InputError: If it is for a sample, which no predicate draws.
-    """
+    """Return the rows of a grant that is about all of them."""
     if grant.sampling is not None:
         raise InputError(
             Problem(
@@ -210,12 +180,6 @@ def _either(conditions: Iterable[str]) -> str:
 def quoted_name(name: str) -> str:
     """Return a name as SQL writes it.
 
-    Args:
-        name: The name of a column, table or role.
-
-    Raises:
-        InputError: If it can be no name.
-
     Examples:
         >>> quoted_name('a"b')
         '"a""b"'
@@ -226,12 +190,6 @@ def quoted_name(name: str) -> str:
 
 def quoted_text(value: str) -> str:
     r"""Return a text as SQL writes it.
-
-    Args:
-        value: The text.
-
-    Raises:
-        InputError: If databases would read it in different ways.
 
     Examples:
         >>> quoted_text("Côte d'Ivoire")
@@ -268,15 +226,7 @@ _EXACT = Spelling(
 
 
 def postgresql_policies(access: Access, table: str) -> Iterator[str]:
-    """Yield lines of SQL that let one role for each grant read what it may.
-
-    Args:
-        access: The grants, and where they come from.
-        table: The table, or its schema and the table, joined by a dot.
-
-    Raises:
-        InputError: If PostgreSQL cannot hold somebody to a grant.
-    """
+    """Yield lines of SQL that let one role for each grant read what it may."""
     _refuse_unstarted(access)
     target = ".".join(map(_named, table.split(".")))
     yield from heading(access)
@@ -290,11 +240,7 @@ def postgresql_policies(access: Access, table: str) -> Iterator[str]:
 
 
 def role_of(grant: Grant) -> str:
-    """Return the name of the role for a grant; other contents give another one.
-
-    Args:
-        grant: The grant.
-    """
+    """Return the name of the role for a grant; other contents give another one."""
     known = encode([grant.id, grant.release.content, grant.standing.seq])
     return f"modicum_{digest(known)[:16]}"
 

@@ -41,9 +41,6 @@ def is_denied_throughout(trials: Trials) -> bool:
     release is charged to more than it reads; where groups of which more is unlocked
     may be charged like those of which less is; and where a rule looks at a release
     alone.
-
-    Args:
-        trials: The release, and the ledger it is tried on.
     """
     verdict, balances = trials.verdict, trials.look.balances
     turns = balances.compiled.policy.rotation is not None
@@ -62,14 +59,7 @@ def is_denied_throughout(trials: Trials) -> bool:
 
 
 def denied_boxes(trials: Trials) -> Iterator[tuple[Space, Integers]]:
-    """Yield the boxes in which rules over history deny a release.
-
-    Args:
-        trials: The release, and the ledger it is tried on.
-
-    Yields:
-        Where the instances of a unit lie; and by box, axis and end, the points.
-    """
+    """Yield the boxes in which rules over history deny a release."""
     look = trials.look
     rules, compiled = look.balances.compiled.rules, look.balances.compiled
     denying = {
@@ -132,37 +122,20 @@ def _boxes(family: Family, inquiry: ReleaseCosts, places: Integers) -> Integers:
 
 
 def denying_spaces(trials: Trials) -> Iterator[tuple[str, Space]]:
-    """Yield the rules that deny a release, and where their units lie.
-
-    Args:
-        trials: The release, and the ledger it is tried on.
-    """
+    """Yield the rules that deny a release, and where their units lie."""
     for loss in trials.verdict.losses:
         if not loss.allowed:
             yield loss.rule.id, trials.look.balances.family(loss.rule.unit).space
 
 
 def edges(trials: Trials, unit: str, axis: int) -> set[int]:
-    """Return the numbers along an axis at which segments of a unit begin.
-
-    Args:
-        trials: What lends the ledger.
-        unit: The unit.
-        axis: Which axis of its space.
-    """
+    """Return the numbers along an axis at which segments of a unit begin."""
     ends = trials.look.balances.family(unit).segments.then().ends[:, axis]
     return {*ends[:, 0].tolist(), *(ends[:, 1] + 1).tolist()}
 
 
 def halved(box: Box, cuts: Sequence[Sequence[int]]) -> tuple[Box, ...]:
     """Return a box in two, cut in the middle of the axis that has the most cuts.
-
-    Args:
-        box: The box.
-        cuts: By axis, the numbers at which a cut may lie before, rising.
-
-    Returns:
-        Nothing if no cut lies inside.
 
     Examples:
         >>> halved(((0, 9), (0, 9)), [[5], [2, 4, 12]])
@@ -191,14 +164,6 @@ def remainder(own: Integers, taken: Integers, most: int) -> list[Box] | None:
     Space is sliced along its last axis first, wherever something begins or ends
     there; slices that are alike and touch are one. On the first axis boxes are as
     long as they can be.
-
-    Args:
-        own: Boxes, by box, axis and end; they have an axis.
-        taken: Boxes that are taken away.
-        most: Give up as soon as there are more boxes.
-
-    Returns:
-        The boxes; None if they are too many, or would have to be cut too finely.
 
     Examples:
         >>> square = np.array([[(0, 9), (0, 9)]])
@@ -257,10 +222,6 @@ def _slices(own: Integers, taken: Integers) -> Iterator[Span]:
 
 def apart(own: Iterable[Span], taken: Iterable[Span]) -> Iterator[Span]:
     """Yield what of some spans lies in no other ones, as spans that do not touch.
-
-    Args:
-        own: The spans.
-        taken: The other ones.
 
     Examples:
         >>> list(apart([(1, 3), (4, 9)], [(8, 20), (2, 2)]))

@@ -36,9 +36,6 @@ _TEN = Fraction(10)
 def number_on(rung: int) -> Fraction:
     """Return the number on a rung; the next rung has the next larger one.
 
-    Args:
-        rung: Any whole number; 1 stands on rung 0.
-
     Examples:
         >>> number_on(0), number_on(1), number_on(-1)
         (Fraction(1, 1), Fraction(1001, 1000), Fraction(9999, 10000))
@@ -49,9 +46,6 @@ def number_on(rung: int) -> Fraction:
 
 def rung_below(value: Fraction) -> int:
     """Return the rung of the largest number of four digits that is not above a value.
-
-    Args:
-        value: A positive number.
 
     Examples:
         >>> number_on(rung_below(Fraction("8.02199")))
@@ -69,9 +63,6 @@ def rung_below(value: Fraction) -> int:
 
 def rung_above(value: Fraction) -> int:
     """Return the rung of the least number of four digits that is not below a value.
-
-    Args:
-        value: A positive number.
 
     Examples:
         >>> number_on(rung_above(Fraction("8.02101")))
@@ -113,15 +104,6 @@ def largest_fit(trials: Trials, vary: str, mechanism: str | None = None) -> Fit:
     of the data. Numbers have four significant digits, and are rounded such that the
     variant itself passes. If the search takes too much work, it is the closest that
     was found until then, and says so.
-
-    Args:
-        trials: The release, and the ledger it is tried on.
-        vary: A key of `VARIED`.
-        mechanism: The name of the one mechanism to vary; by default all that can be
-            are, by one factor.
-
-    Raises:
-        InputError: If there is no such thing to vary, or no such mechanism.
     """
     if vary not in VARIED:
         raise InputError(

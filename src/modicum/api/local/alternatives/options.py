@@ -53,13 +53,6 @@ def options(trials: Trials) -> Options:
 
     First those that keep what is asked and make it noisier, then those that read
     less, then those that describe it otherwise, and waiting last.
-
-    Args:
-        trials: The release, and the ledger it is tried on.
-
-    Returns:
-        Nothing if the release passes as it is, or no single change helps. Of a release
-        of many mechanisms, those that were found until the search took too much work.
     """
     if trials.verdict.allowed:
         return Options()
@@ -213,15 +206,7 @@ class DeniedRelease:
     look: Callable[[], AbstractContextManager[HeadView]]
 
     def largest_fit(self, vary: str, mechanism: str | None) -> Fit:
-        """Return the closest variant that every rule lets pass, at the present head.
-
-        Args:
-            vary: What is varied, such as `noise`.
-            mechanism: The name of the one mechanism to vary; None for all.
-
-        Raises:
-            InputError: If there is no such thing to vary, or no such mechanism.
-        """
+        """Return the closest variant that every rule lets pass, at the present head."""
         from modicum.api.local.alternatives.largest_fit import largest_fit
         from modicum.api.local.alternatives.trials import Trials
 

@@ -13,41 +13,24 @@ from modicum.release.periods import PERIODS
 
 
 def where_of(boxes: Sequence[Box]) -> Any:
-    """Return boxes as `where` says them.
-
-    Args:
-        boxes: The boxes, at least one.
-    """
+    """Return boxes as `where` says them."""
     found = [{name: _values(values) for name, values in box} for box in boxes]
     return found[0] if len(found) == 1 else found
 
 
 def periods_of(days: Sequence[Span]) -> Any:
-    """Return days as `periods` says them.
-
-    Args:
-        days: Spans of days, at least one; not all of time.
-    """
+    """Return days as `periods` says them."""
     found = [_period(*span) for span in days]
     return found[0] if len(found) == 1 else found
 
 
 def box_words(box: Box) -> str:
-    """Return a box for people, such as ``country CH, age 18 to 30``.
-
-    Args:
-        box: The box.
-    """
+    """Return a box for people, such as ``country CH, age 18 to 30``."""
     return ", ".join(f"{name} {_values_words(values)}" for name, values in box)
 
 
 def days_words(first: int, last: int) -> str:
-    """Return a span of days for people, such as ``2026-11``.
-
-    Args:
-        first: The first day, as an ordinal.
-        last: The last one.
-    """
+    """Return a span of days for people, such as ``2026-11``."""
     period = _period(first, last)
     if isinstance(period, str):
         return period

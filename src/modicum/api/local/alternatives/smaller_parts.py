@@ -74,11 +74,6 @@ def larger_part(trials: Trials, vary: str, chosen: frozenset[int]) -> Fit:
     """Return the release with the largest part of the data that passes.
 
     No value or period that was left out could be added again.
-
-    Args:
-        trials: The release, and the ledger it is tried on.
-        vary: `where` or `periods`.
-        chosen: The places of the mechanisms that are varied.
     """
     vocabulary = trials.look.balances.compiled.policy.vocabulary
     if vary in vocabulary.labels:

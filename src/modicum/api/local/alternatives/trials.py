@@ -80,11 +80,7 @@ class Trials:
 
     @cached_property
     def recorded(self) -> RecordedRelease:
-        """The release itself, priced.
-
-        Raises:
-            InputError: If it is malformed.
-        """
+        """The release itself, priced."""
         return price_release(self.base, self.look.balances.compiled)
 
     @cached_property
@@ -103,9 +99,6 @@ class Trials:
         """Return a variant, priced; None if it cannot be read or priced.
 
         None, too, once the search took too much work: see `ended_early`.
-
-        Args:
-            variant: The variant.
         """
         if not self.goes_on():
             return None
@@ -119,10 +112,6 @@ class Trials:
         """Return what the rules say to a variant; None if it cannot be read or priced.
 
         None, too, once the search took too much work: see `ended_early`.
-
-        Args:
-            variant: The variant.
-            day: The day to decide it on; by default that of the look.
         """
         self.tried += 1
         release = self.priced(variant)
@@ -132,12 +121,7 @@ class Trials:
         return decide(self.look.balances, release, on)
 
     def allows(self, variant: Written, day: int | None = None) -> bool:
-        """Return whether a variant can be read, and every rule lets it pass.
-
-        Args:
-            variant: The variant.
-            day: The day to decide it on; by default that of the look.
-        """
+        """Return whether a variant can be read, and every rule lets it pass."""
         verdict = self.say(variant, day)
         return verdict is not None and verdict.allowed
 
@@ -147,36 +131,19 @@ class Trials:
         """Return a variant that was allowed.
 
         If the search ended early, it says so: a closer one may pass, too.
-
-        Args:
-            vary: What was varied.
-            variant: The variant.
-            changes: How it differs, line by line.
-            why: Why no closer one passes, line by line.
         """
         at, ended = (self.look.seq, self.look.head), self.ended_early
         said = (*why, ENDED_EARLY) if ended else tuple(why)
         return Fit(vary, variant, tuple(changes), said, *at, ended)
 
     def nothing(self, vary: str, *why: str) -> Fit:
-        """Return that no variant passes; or that the search ended early without one.
-
-        Args:
-            vary: What was varied.
-            why: The reasons, line by line. They are left out if the search ended
-                early: then nobody knows.
-        """
+        """Return that no variant passes; or that the search ended early without one."""
         at, ended = (self.look.seq, self.look.head), self.ended_early
         return Fit(vary, None, (), (ENDED_EARLY,) if ended else why, *at, ended)
 
 
 def full_rules(verdict: Verdict | None, most: int = 3) -> Iterator[str]:
-    """Yield which rules deny a variant, in words.
-
-    Args:
-        verdict: What the rules say to it; None if it cannot be read or priced.
-        most: How many rules to name.
-    """
+    """Yield which rules deny a variant, in words."""
     if verdict is None:
         yield "further variants cannot be read or priced"
         return

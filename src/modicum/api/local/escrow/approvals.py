@@ -69,20 +69,7 @@ class RecordedVersionVote:
 def vote_on_version(
     entry: Entry, version: Version, word: Ballot
 ) -> RecordedVersionVote:
-    """Record what an owner says to a version, unless it is what they said last.
-
-    Args:
-        entry: The turn; its actor speaks.
-        version: The version.
-        word: What they say.
-
-    Raises:
-        ApprovalError: If it is not signed as their data set asks.
-        ConflictError: If they do not own it, or it does not wait for its owners.
-        InputError: If there is no such version, or no reason.
-        StaleError: If something came in since they looked, or it has other contents.
-        UsageError: If the ledger has no policy.
-    """
+    """Record what an owner says to a version, unless it is what they said last."""
     data = entry.book.state.escrow.data
     content = version_of(data, version).content(version)
     called = f"version {version.number} of `{version.id}`"
@@ -97,20 +84,7 @@ def vote_on_version(
 
 
 def vote_on_contract(entry: Entry, flow: Flow, word: Ballot) -> RecordedContractVote:
-    """Record what an owner says to a contract, unless it is what they said last.
-
-    Args:
-        entry: The turn; its actor speaks.
-        flow: The contract.
-        word: What they say.
-
-    Raises:
-        ApprovalError: If it is not signed as their data set asks.
-        ConflictError: If they own none of its data, or agree to what is over.
-        InputError: If no reason is given.
-        StaleError: If something came in since they looked, or it has other contents.
-        UsageError: If the ledger has no policy.
-    """
+    """Record what an owner says to a contract, unless it is what they said last."""
     contract, state = flow.contract, entry.book.state
     seq, repeated, key = _say(
         entry,

@@ -19,17 +19,7 @@ from modicum.policy import CompiledPolicy
 def score_of_blocks(
     scored: Scored, blocks: ByBlocks, compiled: CompiledPolicy
 ) -> tuple[BlockScore, Charge]:
-    """Return what a score of blocks costs, and what its contract charges.
-
-    Args:
-        scored: What is scored.
-        blocks: How.
-        compiled: The policy.
-
-    Raises:
-        InputError: If the queries cannot be divided by the unit, or no loss is proven
-            for some unit of the policy.
-    """
+    """Return what a score of blocks costs, and what its contract charges."""
     vocabulary = compiled.policy.vocabulary
     score = block_score(scored, blocks, vocabulary)
     # What is agreed to is this text: it must say all, and nothing else.
@@ -46,18 +36,7 @@ def scored_of(
     data: Mapping[str, DataSet],
     compiled: CompiledPolicy,
 ) -> Scored:
-    """Return what is scored, its queries read under a policy.
-
-    Args:
-        release: The id of the release.
-        program: The program, as its contract names it.
-        query: The contract whose exact answers are scored.
-        data: The data sets.
-        compiled: The policy.
-
-    Raises:
-        InputError: If a query cannot be read any more.
-    """
+    """Return what is scored, its queries read under a policy."""
     terms = query.terms
     assert isinstance(terms, QueryTerms)  # A task follows from nothing else.
     tables = tables_of(data, query.data.values(), compiled)
@@ -71,18 +50,7 @@ def read_again(
     data: Mapping[str, DataSet],
     compiled: CompiledPolicy,
 ) -> BlockScore:
-    """Return a score of blocks that means what it did when people agreed to it.
-
-    Args:
-        contract: The contract of the task.
-        query: The contract whose exact answers are scored.
-        data: The data sets.
-        compiled: The active policy.
-
-    Raises:
-        InputError: If it cannot be read or priced any more.
-        StaleError: If it means something else.
-    """
+    """Return a score of blocks that means what it did when people agreed to it."""
     terms = contract.terms
     assert isinstance(terms, TaskTerms)
     if len(terms.charges) != 1:
@@ -97,14 +65,7 @@ def read_again(
 
 
 def refuse_unfit(program: Program) -> None:
-    """Refuse a program that no block could be scored by, before anything is spent.
-
-    Args:
-        program: The program.
-
-    Raises:
-        InputError: If it holds exact answers against private ones.
-    """
+    """Refuse a program that no block could be scored by, before anything is spent."""
     if program.compares:
         raise _unfit(
             "a program that compares cannot be scored by blocks: the private answers"

@@ -84,20 +84,7 @@ class GivenVersion:
 
 
 def register(ledger: Ledger, tools: Tools, given: GivenVersion, actor: str) -> Version:
-    """Put a version of a data set into the vault, and register it in one turn.
-
-    Args:
-        ledger: The ledger.
-        tools: The vault, and engines that open the rows first.
-        given: The version.
-        actor: Who gives it.
-
-    Raises:
-        ConflictError: If the actor does not own it, or it is owned otherwise.
-        InputError: If it is not declared, its rows are not as declared, or it is new
-            and nobody owns it.
-        UnavailableError: If it cannot be stored.
-    """
+    """Put a version of a data set into the vault, and register it in one turn."""
     vault = tools.equipment.vault
     for who in given.owned.owners if given.owned else ():
         text(from_python(who), "the name of an owner", characters_max=200)
@@ -189,19 +176,7 @@ def _maybe_put_in(ledger: Ledger, name: str) -> Iterator[int]:
 
 
 def shred(ledger: Ledger, vault: Vault, version: Version, reason: str) -> None:
-    """Destroy a version, and whatever was computed of it and is withheld.
-
-    Args:
-        ledger: The ledger, which says so first.
-        vault: The vault.
-        version: The version.
-        reason: Why, for the record; 1 to 2000 characters.
-
-    Raises:
-        ConflictError: If the actor does not own it.
-        InputError: If there is none, or no reason.
-        UnavailableError: If a key cannot be destroyed.
-    """
+    """Destroy a version, and whatever was computed of it and is withheld."""
 
     def work(entry: Entry) -> list[str]:
         why = reason_text(reason, "shredding data")

@@ -25,16 +25,7 @@ from modicum.release.vocabulary import Vocabulary
 
 
 def declared_table(text: str, name: str, compiled: CompiledPolicy) -> Table:
-    """Return what a tables file says of the table of a data set.
-
-    Args:
-        text: The file; other tables in it are looked at as well.
-        name: The data set, which is called as its table is.
-        compiled: The active policy.
-
-    Raises:
-        InputError: With every mistake in it.
-    """
+    """Return what a tables file says of the table of a data set."""
     tables = read_tables(_read(text, name), compiled.policy.vocabulary)
     _declaration(text, name)
     return tables.by_name[name]
@@ -43,16 +34,7 @@ def declared_table(text: str, name: str, compiled: CompiledPolicy) -> Table:
 def tables_of(
     data: Mapping[str, DataSet], versions: Iterable[Version], compiled: CompiledPolicy
 ) -> Tables:
-    """Return what is declared about versions of data sets.
-
-    Args:
-        data: The data sets.
-        versions: The versions.
-        compiled: The policy whose words are used.
-
-    Raises:
-        InputError: If there is no such version, or the policy has other words.
-    """
+    """Return what is declared about versions of data sets."""
     found = dict[str, Table]()
     for one in versions:
         table = _table_of(data, one, compiled)
@@ -77,15 +59,7 @@ class Newest:
     stale: Mapping[str, InputError]
 
     def read(self, text: str, compiled: CompiledPolicy) -> QueryFile:
-        """Return a query of them as mechanisms under a policy. Reads no table.
-
-        Args:
-            text: A query file; the tables that it reads are those of the escrow.
-            compiled: The policy.
-
-        Raises:
-            InputError: With every mistake in it, and why what it names cannot be read.
-        """
+        """Return a query of them as mechanisms under a policy. Reads no table."""
         try:
             return read_query(text, self.tables, compiled)
         except InputError as error:
@@ -104,11 +78,6 @@ def newest_of(
     """Return the newest version of each data set, but for those that were shredded.
 
     Data sets that the policy has other words for keep nobody from asking the rest.
-
-    Args:
-        data: The data sets.
-        compiled: The policy whose words are used.
-        among: The data sets that whoever asks knows of; None for all.
     """
     versions = {
         name: Version(name, one.newest)
@@ -130,32 +99,14 @@ def newest_of(
 
 
 def read_query(text: str, tables: Tables, compiled: CompiledPolicy) -> QueryFile:
-    """Return a query as mechanisms under a policy. Reads no table.
-
-    Args:
-        text: A query file; the tables that it reads are those of the escrow.
-        tables: What is declared about them.
-        compiled: The policy.
-
-    Raises:
-        InputError: With every mistake in it.
-    """
+    """Return a query as mechanisms under a policy. Reads no table."""
     node = read_document(text.encode("utf-8"), "the query")
     policy = compiled.policy
     return read_query_file(node, tables, policy.vocabulary, policy.digest)
 
 
 def charge_of(text: str, query: QueryFile, compiled: CompiledPolicy) -> Charge:
-    """Return what a query charges.
-
-    Args:
-        text: The query file.
-        query: The query that was read of it.
-        compiled: The policy.
-
-    Raises:
-        InputError: If it cannot be priced.
-    """
+    """Return what a query charges."""
     recorded = price_release(query.described, compiled)
     return Charge(recorded.id, recorded.content, text)
 
@@ -217,20 +168,7 @@ def _declaration(text: str, name: str) -> tuple[Scalar, Node]:
 def own_rows(
     ledger: Ledger, equipment: Equipment, actor: str, versions: Iterable[Version]
 ) -> Iterator[Mapping[str, object]]:
-    """Yield the rows of versions of data sets by name, to an owner of all of them.
-
-    Args:
-        ledger: The ledger; nothing is written to it.
-        equipment: Where the rows lie.
-        actor: Who looks.
-        versions: The versions.
-
-    Raises:
-        ConflictError: If they do not own one of the data sets, or it was shredded.
-        InputError: If there is no such version.
-        UnavailableError: If a key cannot be had.
-        VerificationError: If something is not what was put in.
-    """
+    """Yield the rows of versions of data sets by name, to an owner of all of them."""
     # No entry says that an owner looked. A contract is for what flows to others, and
     # here nothing does; while a log that told who looked, and when, would tell
     # analysts which decisions came after somebody saw rows.

@@ -69,15 +69,7 @@ class DisclosedResult:
 
 
 def find_result(entry: Entry, flow: Flow) -> tuple[Flow, Sealed]:
-    """Return what a contract follows from, and where what it lets go lies.
-
-    Args:
-        entry: The turn; its actor wants to have it.
-        flow: The contract.
-
-    Raises:
-        ConflictError: If it does not permit this now.
-    """
+    """Return what a contract follows from, and where what it lets go lies."""
     state, contract = entry.book.state, flow.contract
     said = state.approvals.get(("contract", contract.digest), ())
     consent = state.escrow.consents(flow, said)
@@ -94,16 +86,7 @@ def find_result(entry: Entry, flow: Flow) -> tuple[Flow, Sealed]:
 
 
 def disclose(entry: Entry, flow: Flow, parent: Flow) -> None:
-    """Note that something goes out to whoever acts; from here on it is out.
-
-    Args:
-        entry: The turn; its actor is given it.
-        flow: The contract.
-        parent: What it follows from.
-
-    Raises:
-        ConflictError: If the contract does not permit it now.
-    """
+    """Note that something goes out to whoever acts; from here on it is out."""
     state, contract = entry.book.state, flow.contract
     if isinstance(contract.terms, RawSignalTerms):
         identifier = disclosure_of(contract.digest)
@@ -119,18 +102,7 @@ def disclose(entry: Entry, flow: Flow, parent: Flow) -> None:
 def disclosed_value(
     vault: Vault, flow: Flow, parent: Flow, sealed: Sealed
 ) -> DisclosedResult:
-    """Return what goes out under a contract, as it goes out. It is not out yet.
-
-    Args:
-        vault: The vault.
-        flow: The contract.
-        parent: What it follows from.
-        sealed: Where the result lies.
-
-    Raises:
-        VerificationError: If it is not what was withheld.
-        UnavailableError: If it cannot be read.
-    """
+    """Return what goes out under a contract, as it goes out. It is not out yet."""
     contract, data = flow.contract, vault.open(sealed)
     terms = contract.terms
     if isinstance(terms, OutputTerms):

@@ -79,15 +79,7 @@ class Tools:
 
 
 def must_be_permitted(entry: Entry, contract: Contract) -> None:
-    """Refuse early, before anything is reserved; the fold refuses again.
-
-    Args:
-        entry: The turn.
-        contract: The contract.
-
-    Raises:
-        ConflictError: If it does not permit a run now.
-    """
+    """Refuse early, before anything is reserved; the fold refuses again."""
     state = entry.book.state
     flow = state.escrow.flow(contract.digest)
     said = state.approvals.get(("contract", contract.digest), ())
@@ -105,17 +97,6 @@ def reserve(
 
     This comes before rows are opened, since how long that takes depends on them: a
     denial may be repeated at no cost.
-
-    Args:
-        ledger: The ledger.
-        tools: What runs need.
-        releases: By id, what each is described by.
-
-    Raises:
-        ApprovalError: If people must agree to one of them first.
-        ConflictError: If an id stands with other contents, or was used already.
-        UnavailableError: If the ledger is away for long. What was reserved stands, and
-            the next run may go on with it.
     """
     tools.still()
     reserved: list[str] = []
@@ -147,32 +128,14 @@ def _used(release: str, status: str) -> ModicumError:
 
 
 def give_up(ledger: Ledger, releases: Iterable[str], reason: str) -> None:
-    """Take back what was reserved for a run that does not begin, as far as it goes.
-
-    Args:
-        ledger: The ledger.
-        releases: The ids of the releases.
-        reason: Why, for the record.
-    """
+    """Take back what was reserved for a run that does not begin, as far as it goes."""
     for one in releases:
         with suppress(ModicumError):  # It ends by itself, and why is told already.
             ledger.void(one, reason=reason)
 
 
 def begin(entry: Entry, contract: Contract) -> int:
-    """Count a run, and spend what it costs: rows may be read from here on.
-
-    Args:
-        entry: The turn.
-        contract: The contract.
-
-    Returns:
-        The number of the run.
-
-    Raises:
-        ConflictError: If the contract does not permit it, or what it charges was
-            started before.
-    """
+    """Count a run, and spend what it costs: rows may be read from here on."""
     terms = contract.terms
     assert isinstance(terms, QueryTerms | TaskTerms)
     for charge in terms.charges:
@@ -184,12 +147,7 @@ def begin(entry: Entry, contract: Contract) -> int:
 
 
 def rows_of(entry: Entry, contract: Contract) -> Rows:
-    """Return by data set where the rows of a contract lie, and how they are written.
-
-    Args:
-        entry: The turn.
-        contract: The contract.
-    """
+    """Return by data set where the rows of a contract lie, and how they are written."""
     data = entry.book.state.escrow.data
     rows = {}
     for one in contract.data.values():
@@ -205,15 +163,6 @@ def opened(
     """Have rows open and looked at, in a process of their own, before a run begins.
 
     What was reserved for a run stands if that fails: the next one goes on with it.
-
-    Args:
-        tools: What runs need.
-        rows: Where the rows are; the work is given engines and these.
-        work: What is done with them.
-        given: What the work is given besides.
-
-    Raises:
-        ModicumError: If they cannot be opened, or are not as declared.
     """
     opens = [sealed.id for sealed, _ in rows.values()]
     with ExitStack() as stack:
@@ -239,20 +188,7 @@ def carried_out(
     work: Callable[[], Mapping[str, str]],
     held: ExitStack | None = None,
 ) -> Ran:
-    """Do the work of a run that began, and withhold what it computed.
-
-    Args:
-        ledger: The ledger.
-        tools: What runs need.
-        contract: The contract.
-        run: The number of the run.
-        work: Seals what is withheld, and returns its SHA-256 by the name of the result.
-        held: What nobody waits for any more once that is done; None for nothing.
-
-    Raises:
-        UnavailableError: If it ended without results; why is not told. Or if the
-            ledger is away for long: nobody can tell of its results then.
-    """
+    """Do the work of a run that began, and withhold what it computed."""
     digest, results = contract.digest, dict[str, str]()
     try:
         with held or ExitStack():

@@ -18,16 +18,7 @@ TIERS: Final = ("bubblewrap", "gvisor", "wasm")
 
 
 def refuse_misplaced(program: Program, tier: str) -> None:
-    """Refuse a program that its sandbox does not hold, before anybody is asked.
-
-    Args:
-        program: The program.
-        tier: The sandbox.
-
-    Raises:
-        InputError: If there is no such sandbox, or it holds programs in another
-            language.
-    """
+    """Refuse a program that its sandbox does not hold, before anybody is asked."""
     if tier not in TIERS:
         raise InputError(
             Problem(
@@ -53,28 +44,12 @@ def may_see_exact(program: Program, tier: str) -> bool:
 
     Code that nobody vetted could leave signs of them in a kernel that later runs share,
     and private scores of those are counted by nobody.
-
-    Args:
-        program: The program.
-        tier: The sandbox.
-
-    Raises:
-        VerificationError: If it calls itself a text of the catalogue and is none.
     """
     return tier == "wasm" or vetted(program)
 
 
 def refuse_exact(program: Program, tier: str) -> None:
-    """Refuse to give exact answers to a program that may not see them.
-
-    Args:
-        program: The program.
-        tier: The sandbox.
-
-    Raises:
-        InputError: If it may not.
-        VerificationError: If it calls itself a text of the catalogue and is none.
-    """
+    """Refuse to give exact answers to a program that may not see them."""
     if not may_see_exact(program, tier):
         raise InputError(
             Problem(
@@ -88,15 +63,7 @@ def refuse_exact(program: Program, tier: str) -> None:
 
 
 def refuse_long(terms: TaskTerms, most: int) -> None:
-    """Refuse a task whose programs others would wait too long for.
-
-    Args:
-        terms: What its contract says.
-        most: How many seconds its programs may have in all.
-
-    Raises:
-        InputError: If they are to have more.
-    """
+    """Refuse a task whose programs others would wait too long for."""
     runs = terms.blocks or len(terms.results)
     if terms.seconds * runs > most:
         what = "blocks of people" if terms.blocks else "kinds of answers"
@@ -114,18 +81,7 @@ def refuse_long(terms: TaskTerms, most: int) -> None:
 
 
 def runnable(tools: Tools, terms: TaskTerms) -> tuple[Program, Limits]:
-    """Return the program of a contract and what it may use up, if it can run at all.
-
-    Args:
-        tools: What it needs.
-        terms: What the contract says.
-
-    Raises:
-        InputError: If its sandbox does not hold it; it would see exact answers, and may
-            not; or its time is too short, or longer than it may be here.
-        UnavailableError: If its code cannot be read.
-        VerificationError: If its code is not there, or is another one.
-    """
+    """Return the program of a contract and what it may use up, if it can run at all."""
     program = program_of(tools.equipment.vault, terms.program)
     refuse_misplaced(program, terms.tier)
     if terms.blocks or "exact" in terms.results:

@@ -13,63 +13,33 @@ from modicum.ledger.log.contracts import Version
 
 
 def of_data(version: Version) -> str:
-    """Return what a version of a data set is called.
-
-    Args:
-        version: The version.
-    """
+    """Return what a version of a data set is called."""
     return f"data/{version.id}/{version.number}"
 
 
 def of_result(contract: str, run: int, name: str) -> str:
-    """Return what a result of a run is called.
-
-    Args:
-        contract: The digest of its contract.
-        run: The number of the run.
-        name: Which result.
-    """
+    """Return what a result of a run is called."""
     return f"result/{contract}/{run}/{name}"
 
 
 def of_code(code: str) -> str:
-    """Return what the code of a program is called.
-
-    Args:
-        code: Its SHA-256.
-    """
+    """Return what the code of a program is called."""
     return f"code/{code}"
 
 
 def program_text(program: Program) -> str:
-    """Return what a contract says of a program.
-
-    Args:
-        program: The program.
-    """
+    """Return what a contract says of a program."""
     return encode(program.to_plain()).decode("utf-8")
 
 
 def range_of(text: str) -> Range:
-    """Return where the scores of a program lie.
-
-    Args:
-        text: What a contract says of it.
-    """
+    """Return where the scores of a program lie."""
     low, high = _read(text)["range"]
     return Range(Fraction(low), Fraction(high))
 
 
 def keep_code(vault: Vault, program: Program) -> None:
-    """Put the code of a program into the vault, if it is not there.
-
-    Args:
-        vault: The vault.
-        program: The program.
-
-    Raises:
-        UnavailableError: If it cannot be stored.
-    """
+    """Put the code of a program into the vault, if it is not there."""
     place = of_code(digest(program.code))
     if vault.find(place) is None:
         try:
@@ -80,16 +50,7 @@ def keep_code(vault: Vault, program: Program) -> None:
 
 
 def program_of(vault: Vault, text: str) -> Program:
-    """Return the program that a contract names.
-
-    Args:
-        vault: The vault.
-        text: What the contract says of it.
-
-    Raises:
-        VerificationError: If its code is not there, or is another one.
-        UnavailableError: If it cannot be read.
-    """
+    """Return the program that a contract names."""
     plain = _read(text)
     sealed = vault.find(of_code(plain["code"]))
     code = b"" if sealed is None else vault.open(sealed)

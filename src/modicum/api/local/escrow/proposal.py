@@ -135,17 +135,7 @@ class ProgramChoice:
 
 
 def propose(entry: Entry, contract: Contract, reason: str) -> Flow:
-    """Ask for a flow of data.
-
-    Args:
-        entry: The turn; its actor asks.
-        contract: What is asked for.
-        reason: Why, for the record.
-
-    Raises:
-        ConflictError: If it cannot be proposed.
-        InputError: If there is no reason.
-    """
+    """Ask for a flow of data."""
     entry.add(ContractProposed(contract, _why(reason)))
     return entry.book.state.escrow.flows[contract.digest]
 
@@ -153,19 +143,7 @@ def propose(entry: Entry, contract: Contract, reason: str) -> Flow:
 def refuse_in_vain(
     book: LedgerBalances, contract: Contract, reason: str, by: str, at: str
 ) -> None:
-    """Refuse what could not be proposed, before anything is kept for it.
-
-    Args:
-        book: The book.
-        contract: What somebody is about to ask for.
-        reason: Why, for the record.
-        by: Who.
-        at: When.
-
-    Raises:
-        ConflictError: If it cannot be proposed.
-        InputError: If there is no reason.
-    """
+    """Refuse what could not be proposed, before anything is kept for it."""
     _why(reason)
     state = book.state
     state.escrow.refuse_proposal(contract, by, at, state.disclosures)
@@ -174,18 +152,7 @@ def refuse_in_vain(
 def contract_of_query(
     moment: Moment, asked: ProposedTerms, wanted: Queries
 ) -> Contract:
-    """Return a contract by which queries run on the newest versions of their data.
-
-    Args:
-        moment: The ledger; its actor asks.
-        asked: What is asked for, and when it ends.
-        wanted: The queries.
-
-    Raises:
-        ConflictError: If it cannot be proposed.
-        InputError: If a query cannot be priced, or reads what is not registered.
-        UsageError: If the ledger has no policy.
-    """
+    """Return a contract by which queries run on the newest versions of their data."""
     if not 1 <= len(wanted.texts) <= QUERIES_MAX:
         raise InputError(
             Problem(
@@ -218,19 +185,6 @@ def contract_of_task(
     It runs on the private answers, and on the exact ones where there are some and it
     may see them; one that compares runs on the exact ones alone. By blocks it runs on
     the exact answers about each block, for a score that is differentially private.
-
-    Args:
-        moment: The ledger; its actor asks.
-        asked: What is asked for, and when it ends.
-        query: The contract whose answers it runs on.
-        wanted: The program, and how it runs.
-
-    Raises:
-        ConflictError: If it cannot be proposed.
-        InputError: If there is no reason; its time is too short, or its sandbox holds
-            no such programs; it needs exact answers and may not see them; or it cannot
-            be scored by blocks.
-        VerificationError: If it calls itself a text of the catalogue and is none.
     """
     program, limits = wanted.program, wanted.limits
     limits.refuse_short()
@@ -281,33 +235,13 @@ def _charged(
 
 
 def contract_of_output(moment: Moment, asked: ProposedTerms, query: Flow) -> Contract:
-    """Return a contract by which private answers go out.
-
-    Args:
-        moment: The ledger; its actor asks.
-        asked: What is asked for, and when it ends.
-        query: The contract whose answers they are.
-
-    Raises:
-        ConflictError: If it cannot be proposed, or has not run.
-        InputError: If there is no reason.
-    """
+    """Return a contract by which private answers go out."""
     terms = OutputTerms(_result(query, "private"))
     return _drawn_up(moment, asked, terms, _following(query))
 
 
 def contract_of_signal(moment: Moment, asked: ProposedTerms, task: Flow) -> Contract:
-    """Return a contract by which a score on private answers goes out.
-
-    Args:
-        moment: The ledger; its actor asks.
-        asked: What is asked for, and when it ends.
-        task: The contract whose score it is.
-
-    Raises:
-        ConflictError: If it cannot be proposed, or has not run.
-        InputError: If there is no reason.
-    """
+    """Return a contract by which a score on private answers goes out."""
     terms = SignalTerms(_result(task, "private"))
     return _drawn_up(moment, asked, terms, _following(task))
 
@@ -318,17 +252,6 @@ def contract_of_raw_signal(
     """Return a contract by which a score on exact answers goes out.
 
     That is not differentially private.
-
-    Args:
-        moment: The ledger; its actor asks.
-        asked: What is asked for, and when it ends.
-        task: The contract whose score it is.
-        width: How wide the bins are, of which one is told; None for the exact score,
-            which takes two people.
-
-    Raises:
-        ConflictError: If it cannot be proposed, or has not run.
-        InputError: If there is no reason, or bins cannot be so wide.
     """
     result = _result(task, "exact")
     bins = 0 if width is None else bins_of(scores_of(task), width)
@@ -336,11 +259,7 @@ def contract_of_raw_signal(
 
 
 def scores_of(task: Flow) -> Range:
-    """Return where the scores of a task lie.
-
-    Args:
-        task: Its contract.
-    """
+    """Return where the scores of a task lie."""
     assert isinstance(task.contract.terms, TaskTerms)
     return range_of(task.contract.terms.program)
 

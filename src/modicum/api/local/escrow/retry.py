@@ -27,12 +27,7 @@ class Ledger(EscrowReader, QueryLedger, Protocol):
     """What the escrow needs of a workspace."""
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
-        """Do some work in the turn of a ledger that exists; it is durable then.
-
-        Args:
-            work: Adds events.
-            deciding: Whether it decides about releases.
-        """
+        """Do some work in the turn of a ledger that exists; it is durable then."""
         ...
 
 
@@ -50,15 +45,6 @@ def retry(
 
     A store that does not know whether it stored something is asked again: what stands
     is not done twice. So nothing that was paid for is lost to a ledger that is busy.
-
-    Args:
-        ledger: The ledger.
-        equipment: What waits.
-        work: Adds events.
-        still: Raises if nobody wants it any more, before anything may be stored.
-
-    Raises:
-        UnavailableError: If it is away for long; nobody knows then.
     """
     tried: list[tuple[int, str, T]] = []
 
@@ -81,15 +67,7 @@ def retry(
 
 
 def retry_reads(equipment: Equipment, ask: Callable[[], T]) -> T:
-    """Return what a ledger answers that may be away for a while.
-
-    Args:
-        equipment: What waits.
-        ask: Asks it; to ask again does nothing twice.
-
-    Raises:
-        UnavailableError: If it is away for long.
-    """
+    """Return what a ledger answers that may be away for a while."""
     for seconds in _PAUSES:
         with suppress(UnavailableError):
             return ask()

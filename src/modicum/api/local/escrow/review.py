@@ -110,15 +110,7 @@ class ContractRecord:
 
 
 def named(escrow: EscrowState, name: str) -> Flow:
-    """Return a contract by its name.
-
-    Args:
-        escrow: The escrow.
-        name: What it is called.
-
-    Raises:
-        InputError: If there is none.
-    """
+    """Return a contract by its name."""
     digest = escrow.names.get(name)
     if digest is not None:
         return escrow.flow(digest)
@@ -133,45 +125,20 @@ def named(escrow: EscrowState, name: str) -> Flow:
 
 
 def contract_reviews(ledger: EscrowReader) -> tuple[ContractReview, ...]:
-    """Return all contracts, oldest first. Writes nothing.
-
-    Args:
-        ledger: The ledger.
-
-    Raises:
-        UsageError: If there is none.
-    """
+    """Return all contracts, oldest first. Writes nothing."""
     book, _, now = ledger.look()
     flows = book.state.escrow.flows.values()
     return tuple(_looked(book, one, now) for one in flows)
 
 
 def contract_review(ledger: EscrowReader, name: str) -> ContractReview:
-    """Return a contract. Writes nothing.
-
-    Args:
-        ledger: The ledger.
-        name: What it is called.
-
-    Raises:
-        InputError: If there is none.
-        UsageError: If there is no ledger.
-    """
+    """Return a contract. Writes nothing."""
     book, _, now = ledger.look()
     return _looked(book, named(book.state.escrow, name), now)
 
 
 def examined(ledger: EscrowReader, name: str) -> ContractRecord:
-    """Return all that stands in the ledger about a contract. Writes nothing.
-
-    Args:
-        ledger: The ledger.
-        name: What it is called.
-
-    Raises:
-        InputError: If there is none.
-        UsageError: If there is no ledger.
-    """
+    """Return all that stands in the ledger about a contract. Writes nothing."""
     book, reader, now = ledger.look()
     escrow = book.state.escrow
     flow = named(escrow, name)
@@ -194,17 +161,7 @@ def examined(ledger: EscrowReader, name: str) -> ContractRecord:
 
 
 def must_be_usable(ledger: EscrowReader, name: str) -> None:
-    """Refuse early what a contract does not permit now; the fold refuses again.
-
-    Args:
-        ledger: The ledger.
-        name: What the contract is called.
-
-    Raises:
-        ConflictError: If it does not permit its use now, or has run.
-        InputError: If there is none.
-        UsageError: If there is no ledger.
-    """
+    """Refuse early what a contract does not permit now; the fold refuses again."""
     book, _, now = ledger.look()
     escrow = book.state.escrow
     flow = named(escrow, name)
@@ -216,35 +173,14 @@ def must_be_usable(ledger: EscrowReader, name: str) -> None:
 
 
 def owner_votes(ledger: EscrowReader, name: str) -> tuple[OwnerVote, ...]:
-    """Return what the owners of a contract said to it, oldest first. Writes nothing.
-
-    Args:
-        ledger: The ledger.
-        name: What it is called.
-
-    Raises:
-        InputError: If there is none.
-        UsageError: If there is no ledger.
-    """
+    """Return what the owners of a contract said to it, oldest first. Writes nothing."""
     book, reader, _ = ledger.look()
     said = _said(book, named(book.state.escrow, name))
     return tuple(_word(reader, one) for one in said)
 
 
 def columns_of(ledger: EscrowReader, name: str) -> dict[str, tuple[str, ...]] | None:
-    """Return the columns that the answers of a query contract have, by release.
-
-    Args:
-        ledger: The ledger.
-        name: What the contract is called.
-
-    Returns:
-        None if the active policy no longer reads its queries as it did.
-
-    Raises:
-        InputError: If there is no such contract.
-        UsageError: If there is no ledger.
-    """
+    """Return the columns that the answers of a query contract have, by release."""
     book, _, _ = ledger.look()
     flow, data = named(book.state.escrow, name), book.state.escrow.data
     terms, compiled = flow.contract.terms, ledger.policy()

@@ -78,31 +78,12 @@ class NoNoise:
         """Return; there is nothing to draw."""
 
     def add(self, noise: str, scale: Fraction, values: Sequence[int]) -> list[int]:
-        """Return whole numbers as they are.
-
-        Args:
-            noise: What would be added.
-            scale: Its scale.
-            values: The numbers.
-        """
+        """Return whole numbers as they are."""
         return list(values)
 
 
 def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
-    """Run the queries of a contract, and withhold their answers.
-
-    Args:
-        ledger: The ledger.
-        tools: What it needs.
-        contract: The contract.
-
-    Raises:
-        ApprovalError: If people must agree to a release first.
-        ConflictError: If the contract does not permit it now.
-        InputError: If its noise cannot be drawn.
-        StaleError: If its queries were priced under another policy.
-        UnavailableError: If it ended without answers; its loss is spent then.
-    """
+    """Run the queries of a contract, and withhold their answers."""
     terms = contract.terms
     assert isinstance(terms, QueryTerms)
     queries, rows = ledger.turn(
@@ -170,18 +151,7 @@ def opened_engines(
     queries: Sequence[QueryFile],
     stack: ExitStack,
 ) -> list[tuple[QueryFile, Engine]]:
-    """Return queries, each with an engine that has its rows, while a stack is open.
-
-    Args:
-        equipment: Where the rows lie.
-        engines: Where engines come from.
-        rows: Which rows.
-        queries: The queries.
-        stack: What closes them.
-
-    Raises:
-        ModicumError: If something cannot be opened.
-    """
+    """Return queries, each with an engine that has its rows, while a stack is open."""
     sources = {
         name: stack.enter_context(equipment.rows(*where))
         for name, where in rows.items()
@@ -203,19 +173,7 @@ def opened_engines(
 
 
 def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> Ran:
-    """Run the program of a contract, on private and exact answers apart.
-
-    Args:
-        ledger: The ledger.
-        tools: What it needs.
-        contract: The contract.
-        query: The contract whose answers it runs on.
-
-    Raises:
-        ConflictError: If the contract does not permit it now.
-        UnavailableError: If its sandbox is not there, and nothing ran; or it ended
-            without scores.
-    """
+    """Run the program of a contract, on private and exact answers apart."""
     terms = contract.terms
     assert isinstance(terms, TaskTerms)
     ledger.turn(lambda entry: must_be_permitted(entry, contract))
@@ -274,12 +232,7 @@ def _tables(equipment: Equipment, sealed: Sealed) -> Mapping[str, Table]:
 
 
 def where_is(flow: Flow, name: str) -> Sealed:
-    """Return where a result lies in the vault.
-
-    Args:
-        flow: The contract that it is a result of.
-        name: Which result.
-    """
+    """Return where a result lies in the vault."""
     return Sealed(
         programs.of_result(flow.contract.digest, flow.ended_by, name),
         flow.results[name],

@@ -36,16 +36,7 @@ class SyntheticAnswers:
 
 
 def queries_under(ledger: Ledger, contract: str) -> dict[str, QueryFile]:
-    """Return the queries of a contract, by release. Writes nothing.
-
-    Args:
-        ledger: The ledger.
-        contract: What the contract is called.
-
-    Raises:
-        InputError: If there is no such contract.
-        StaleError: If the active policy no longer reads them as it did.
-    """
+    """Return the queries of a contract, by release. Writes nothing."""
     found = {}
     for one in examined(ledger, contract).queries:
         if one.score is not None:
@@ -58,16 +49,7 @@ def queries_under(ledger: Ledger, contract: str) -> dict[str, QueryFile]:
 
 
 def queries_written(ledger: Ledger, texts: Sequence[str]) -> dict[str, QueryFile]:
-    """Return queries that nobody asked for yet, by release. Writes nothing.
-
-    Args:
-        ledger: The ledger, whose newest data sets they are about.
-        texts: Query files.
-
-    Raises:
-        InputError: With the mistakes found.
-        UsageError: If there is no ledger with a policy.
-    """
+    """Return queries that nobody asked for yet, by release. Writes nothing."""
     book, _, _ = ledger.look()
     compiled = active_policy(book)
     newest = newest_of(book.state.escrow.data, compiled)
@@ -82,13 +64,6 @@ def synthetic_answers_of(
 
     The noise is not the real one, and protects nobody. Averages, and whatever else is
     told of several mechanisms, get none.
-
-    Args:
-        queries: The queries, by release.
-        dice: What draws.
-
-    Raises:
-        InputError: If a query has more than 100,000 groups.
     """
     exact, private = {}, {}
     for release, one in queries.items():

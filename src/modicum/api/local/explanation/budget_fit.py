@@ -26,19 +26,7 @@ from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT, ceil_units, floor_unit
 
 
 def smallest_budget(budget: Budget, filter_name: str, total: Total) -> Budget | None:
-    """Return the smallest budget of a measure that a total fits in.
-
-    Args:
-        budget: A budget; its measure and, as far as possible, its delta are kept.
-        filter_name: The policy's filter.
-        total: What was charged.
-
-    Returns:
-        The same budget with the least parameter, in units of 1e-12, that admits the
-        total; for Renyi budgets, with each limit raised as far as it must be. If
-        the mechanisms' own deltas are too large, delta is raised first. None if no
-        budget of the measure admits the total.
-    """
+    """Return the smallest budget of a measure that a total fits in."""
     if isinstance(budget, Unlimited):
         return budget
     found: Budget | None = budget
@@ -54,14 +42,7 @@ def smallest_budget(budget: Budget, filter_name: str, total: Total) -> Budget | 
 
 
 def readable(budget: Budget, name: str, total: Total) -> Budget:
-    """Return a budget with at most four digits in its numbers, and no smaller one.
-
-    Args:
-        budget: A budget that admits a total. A Renyi budget is returned as it is.
-        name: The filter it is used with.
-        total: The total. If the budget with fewer digits does not admit it, or the
-            filter is not proven for it, the budget is returned as it is.
-    """
+    """Return a budget with at most four digits in its numbers, and no smaller one."""
     value = parameter(budget)
     if value is None:
         return budget
@@ -86,16 +67,7 @@ def _four_digits(value: Fraction) -> Fraction:
 
 
 def largest_rho(own_filter: Filter, total: Total) -> int | None:
-    """Return how much rho Gaussian noise may still cost under a filter.
-
-    Args:
-        own_filter: What a rule admits.
-        total: What it was charged.
-
-    Returns:
-        The largest rho, in ledger units, that is admitted on top of the total; 0 if
-        none is. None if nothing is enforced.
-    """
+    """Return how much rho Gaussian noise may still cost under a filter."""
     if not own_filter.enforced:
         return None
 
@@ -169,14 +141,6 @@ def _delta_cap(budget: Budget, filter_name: str) -> int:
 
 def least(holds: Callable[[int], bool], *, start: int, most: int) -> int | None:
     """Return the least number from 1 to `most` that a rising condition holds of.
-
-    Args:
-        holds: The condition: once it holds of a number, it holds of all larger ones.
-        start: Where to begin looking.
-        most: The largest number.
-
-    Returns:
-        None if it holds of none of them.
 
     Examples:
         >>> least(lambda number: number * number >= 50, start=3, most=100)

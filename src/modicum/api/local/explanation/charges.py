@@ -60,14 +60,7 @@ class Cell:
 def cells_of(
     balances: Balances, rule: Rule, part: Part = EVERYTHING, day: int = 0
 ) -> list[Cell]:
-    """Return the cells of a rule over history that a part of the data touches.
-
-    Args:
-        balances: What was charged.
-        rule: A rule of their policy.
-        part: The part; by default all of the data.
-        day: The day around which distant periods are put together, as an ordinal.
-    """
+    """Return the cells of a rule over history that a part of the data touches."""
     family = balances.family(rule.unit)
     regions = family.space.regions(part, day, timeless=False)
     overlay = family.segments.overlay(list(regions))
@@ -101,12 +94,7 @@ def spent_before(
 
 
 def fullest(cells: Iterable[Cell], compiled: CompiledPolicy) -> Cell:
-    """Return the cell that leaves the least of its rule's budget.
-
-    Args:
-        cells: Cells of one rule, at least one.
-        compiled: Its policy.
-    """
+    """Return the cell that leaves the least of its rule's budget."""
     found = list(cells)
     own_filter = compiled.filter_of(found[0].rule.budget)
     return max(found, key=lambda one: own_filter.fullness(one.total))
@@ -115,13 +103,7 @@ def fullest(cells: Iterable[Cell], compiled: CompiledPolicy) -> Cell:
 def standing_of(
     cell: Cell, compiled: CompiledPolicy, share: Fraction = Fraction(1)
 ) -> RuleLoss:
-    """Return what a rule was charged in a cell, and what it admits.
-
-    Args:
-        cell: The cell.
-        compiled: The policy of the rule.
-        share: What part of its budget is looked at.
-    """
+    """Return what a rule was charged in a cell, and what it admits."""
     budget = cell.rule.budget
     own_filter = compiled.filter_of(budget).unlocked(share)
     allowed = own_filter.admits(cell.total)
@@ -143,11 +125,6 @@ def standing_in(balances: Balances, rule: Rule, day: int) -> RuleLoss:
     """Return what a rule over history was charged in the fullest of its cells.
 
     If it is over its limit, it is told whether it is over at both ends of time.
-
-    Args:
-        balances: What was charged.
-        rule: The rule.
-        day: The day around which distant periods are put together, as an ordinal.
     """
     found = verdict_over_history(balances, rule, Total())
     if found.allowed or balances.family(rule.unit).space.period is None:
@@ -163,17 +140,7 @@ def standing_in(balances: Balances, rule: Rule, day: int) -> RuleLoss:
 def denying_cell(
     balances: Balances, release: RecordedRelease, day: int, loss: RuleLoss
 ) -> Cell:
-    """Return the cell that a verdict of a rule over history tells of.
-
-    Args:
-        balances: What was charged, as it was when the verdict was given.
-        release: The release.
-        day: The day on which it was decided, as an ordinal.
-        loss: What the rule said.
-
-    Raises:
-        InvariantError: If the verdict is of another release, or of another time.
-    """
+    """Return the cell that a verdict of a rule over history tells of."""
     number = _number(balances, loss.rule)
     for family, inquiry in balances.asked(release, day):
         for charge in inquiry.charges:
@@ -193,30 +160,14 @@ def denying_cell(
 def spent_in(
     cell: Cell, brought: Iterable[ReservedRelease], compiled: CompiledPolicy
 ) -> list[Spent]:
-    """Return what each release that counts was charged in a cell.
-
-    Args:
-        cell: The cell.
-        brought: The releases, in the words of the policy.
-        compiled: The policy of the rule.
-
-    Returns:
-        Those that were charged there, in the order of the log. Where segments are too
-        many to be told apart, the cell was charged for others, too.
-    """
+    """Return what each release that counts was charged in a cell."""
     return spent_in_each([cell], brought, compiled)[0]
 
 
 def spent_in_each(
     cells: list[Cell], brought: Iterable[ReservedRelease], compiled: CompiledPolicy
 ) -> list[list[Spent]]:
-    """Return, by cell, what each release that counts was charged in it.
-
-    Args:
-        cells: The cells.
-        brought: The releases, in the words of the policy; gone through once.
-        compiled: The policy of the rules.
-    """
+    """Return, by cell, what each release that counts was charged in it."""
     found: list[list[Spent]] = [[] for _ in cells]
     for one in brought if cells else ():
         if one.counts:

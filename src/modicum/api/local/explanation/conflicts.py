@@ -82,13 +82,7 @@ class Conflict:
 def conflicts(
     history: Iterable[ReservedRelease], compiled: CompiledPolicy
 ) -> tuple[Conflict, ...]:
-    """Return the rules over history that a history exceeds, in the policy's order.
-
-    Args:
-        history: All releases that were ever brought in, in the order of the log, in
-            the words of the policy. It is gone through several times.
-        compiled: The policy.
-    """
+    """Return the rules over history that a history exceeds, in the policy's order."""
     balances = Balances(compiled, history)
     counted = _Counted(history)
     exceeded = [loss for loss in charged_rules(counted, balances) if not loss.allowed]
@@ -144,12 +138,7 @@ class _Counted(Iterable[RecordedRelease]):
 def charged_rules(
     releases: Iterable[RecordedRelease], balances: Balances
 ) -> Iterator[RuleLoss]:
-    """Yield how every rule stands that one of the releases falls under.
-
-    Args:
-        releases: The releases.
-        balances: What the rules were charged.
-    """
+    """Yield how every rule stands that one of the releases falls under."""
     compiled = balances.compiled
     rules: dict[str, Rule] = {}
     for release in releases:

@@ -35,11 +35,7 @@ class Contributor:
 
 
 def decisive(loss: RuleLoss) -> int:
-    """Return the coordinate that a rule stands or falls by: own deltas, or a sum.
-
-    Args:
-        loss: What the rule says.
-    """
+    """Return the coordinate that a rule stands or falls by: own deltas, or a sum."""
     total, own_filter = loss.together, loss.own_filter
     nearest = own_filter.nearest(total)
     if nearest is None or total.units(DELTA) > own_filter.delta_cap:
@@ -62,12 +58,7 @@ class Spent(NamedTuple):
 
 
 def shares(spent: Iterable[Spent], coordinate: int) -> tuple[Contributor, ...]:
-    """Return what releases take of a sum, the largest first.
-
-    Args:
-        spent: What each was charged.
-        coordinate: The coordinate of the sum.
-    """
+    """Return what releases take of a sum, the largest first."""
     amounts = [(one, one.total.units(coordinate)) for one in spent]
     whole = sum(units for _, units in amounts)
     finite = whole < INFINITE
@@ -86,13 +77,7 @@ def shares(spent: Iterable[Spent], coordinate: int) -> tuple[Contributor, ...]:
 def contributors_text(
     spent: Sequence[Contributor], coordinate: int, most: int = 5
 ) -> str:
-    """Return the largest contributors in words.
-
-    Args:
-        spent: The contributors, largest first.
-        coordinate: What they are measured by.
-        most: How many of them to name.
-    """
+    """Return the largest contributors in words."""
     scale = DELTA_UNIT if coordinate == DELTA else LOSS_UNIT
     named = [
         f"{one.release} ({coordinate_name(coordinate)}"
@@ -104,15 +89,7 @@ def contributors_text(
 
 
 def undated_text(spent: Iterable[Contributor], most: int = 5) -> str:
-    """Return which releases are charged to every period, and what can be done.
-
-    Args:
-        spent: Who was charged in a cell that is over its limit.
-        most: How many releases to name; 0 for none.
-
-    Returns:
-        Empty if all of them name their periods.
-    """
+    """Return which releases are charged to every period, and what can be done."""
     bare = [one.release for one in spent if one.undated]
     if not bare:
         return ""
@@ -127,12 +104,7 @@ def undated_text(spent: Iterable[Contributor], most: int = 5) -> str:
 
 
 def spenders_view(found: Iterable[Contributor], coordinate: int) -> tuple[Spender, ...]:
-    """Return what releases take of a sum, for people to read.
-
-    Args:
-        found: The releases.
-        coordinate: What they are measured by.
-    """
+    """Return what releases take of a sum, for people to read."""
     scale = DELTA_UNIT if coordinate == DELTA else LOSS_UNIT
     return tuple(
         Spender(

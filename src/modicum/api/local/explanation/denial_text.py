@@ -34,11 +34,7 @@ _NAMED = 5
 
 
 def reasons(verdict: Verdict) -> Iterator[RuleLines]:
-    """Yield what each rule says, those that deny first.
-
-    Args:
-        verdict: What they say.
-    """
+    """Yield what each rule says, those that deny first."""
     losses = sorted(verdict.losses, key=lambda loss: loss.allowed)
     width = max((len(loss.rule.id) for loss in losses), default=0)
     for loss in losses:
@@ -74,14 +70,7 @@ def _rule_lines(loss: RuleLoss, width: int) -> Iterator[str]:
 
 
 def cause_text(loss: RuleLoss) -> str:
-    """Return why a rule is over its limit, if that is because `periods` are missing.
-
-    Args:
-        loss: What the rule says.
-
-    Returns:
-        The cause and what to do about it; empty if it is another.
-    """
+    """Return why a rule is over its limit, if that is because `periods` are missing."""
     if loss.undated:
         named = shortened(loss.undated, _NAMED)
         return (
@@ -263,22 +252,12 @@ _SPANS_MAX = 5
 
 
 def locked_text(locked: Locked, unit: str) -> str:
-    """Return why nothing is unlocked in a cell.
-
-    Args:
-        locked: Why.
-        unit: The privacy unit of the rule.
-    """
+    """Return why nothing is unlocked in a cell."""
     return f"nothing is unlocked there: {' and '.join(_causes(locked, unit))}"
 
 
 def locked_remedy(locked: Locked, unit: str) -> str:
-    """Return what helps where nothing is unlocked.
-
-    Args:
-        locked: Why.
-        unit: The privacy unit of the rule.
-    """
+    """Return what helps where nothing is unlocked."""
     if locked.unit:
         return f"unlock some of it:  modicum plan open ID --unlock {unit}=SHARE"
     if not locked.open:
@@ -291,11 +270,7 @@ def locked_remedy(locked: Locked, unit: str) -> str:
 
 
 def written_groups(spans: Sequence[Span]) -> str:
-    """Return groups as a release names them, the newest if they are many.
-
-    Args:
-        spans: The groups, in order; at least one.
-    """
+    """Return groups as a release names them, the newest if they are many."""
     shown = spans[-_SPANS_MAX:]
     if len(shown) == 1 and shown[0][0] < shown[0][1]:
         return f"groups: {_item(shown[0])}"

@@ -23,11 +23,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 def written(release: ReleaseDraft | Mapping[str, object] | Node) -> Written:
-    """Return a release as plain values, with exact numbers.
-
-    Args:
-        release: The release, in any form; it can be read.
-    """
+    """Return a release as plain values, with exact numbers."""
     if isinstance(release, ReleaseDraft):
         node = release.to_node()
     elif isinstance(release, Scalar | Items | Entries):
@@ -58,42 +54,22 @@ def _value(node: Node) -> Any:
 
 
 def release_text(release: Mapping[str, object]) -> str:
-    """Return the text of a file that describes a release.
-
-    Args:
-        release: The release, in plain values. A fraction that no file can hold, such
-            as a third, is written as `1/3`: such a release is submitted from Python.
-    """
+    """Return the text of a file that describes a release."""
     return formatted(from_python(release)).lstrip("\n")
 
 
 def with_mechanisms(release: Written, mechanisms: Sequence[Written]) -> Written:
-    """Return a release with other mechanisms.
-
-    Args:
-        release: The release.
-        mechanisms: What stands in the place of its own.
-    """
+    """Return a release with other mechanisms."""
     return {**release, "mechanisms": list(mechanisms)}
 
 
 def name_of(mechanism: Written, place: int) -> str:
-    """Return what a mechanism is called.
-
-    Args:
-        mechanism: The mechanism.
-        place: Its place in the release, from 0.
-    """
+    """Return what a mechanism is called."""
     return str(mechanism.get("name", f"mechanism-{place + 1}"))
 
 
 def number_at(mechanism: Written, path: Path) -> Fraction:
-    """Return a number of a mechanism.
-
-    Args:
-        mechanism: The mechanism.
-        path: Where it stands.
-    """
+    """Return a number of a mechanism."""
     value: Any = mechanism
     for key in path:
         value = value[key]
@@ -101,13 +77,7 @@ def number_at(mechanism: Written, path: Path) -> Fraction:
 
 
 def with_number(mechanism: Written, path: Path, value: Fraction) -> Written:
-    """Return a mechanism with another number in one place.
-
-    Args:
-        mechanism: The mechanism.
-        path: Where the number stands.
-        value: The number; one that a decimal text can hold.
-    """
+    """Return a mechanism with another number in one place."""
     key, *rest = path
     if rest:
         inner = with_number(mechanism[key], tuple(rest), value)

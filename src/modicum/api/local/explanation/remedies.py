@@ -236,12 +236,7 @@ class Explanation:
         return frozenset(one.release for cell in self.cells for one in cell.spenders)
 
     def hiding(self, releases: Container[str], name: str) -> Explanation:
-        """Return it without the ids of some releases.
-
-        Args:
-            releases: Their ids.
-            name: What stands in the place of each.
-        """
+        """Return it without the ids of some releases."""
         cells = tuple(
             replace(
                 cell,

@@ -61,12 +61,7 @@ class Ledger(Protocol):
     """What governing needs of a workspace."""
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
-        """Do some work in the turn of a ledger that exists; it is durable then.
-
-        Args:
-            work: Adds events.
-            deciding: Whether it decides about releases.
-        """
+        """Do some work in the turn of a ledger that exists; it is durable then."""
         ...
 
     def look(self) -> tuple[LedgerBalances, Reader, str]:

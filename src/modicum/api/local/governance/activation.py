@@ -89,22 +89,7 @@ def preview_activation(
     accept: Sequence[str] = (),
     actor: str,
 ) -> ActivationPreview:
-    """Return what it means to put a policy in the place of the active one.
-
-    Args:
-        book: The book, read up to the head; it has an active policy.
-        read: Reads the log.
-        now: The time.
-        successor: The policy that is to hold.
-        accept: The ids of rules that history exceeds and that may stay exceeded; the
-            scope of a rule means it in all contexts. And `attribute:NAME` of dropped
-            attributes that none of the new ones is.
-        actor: Who activates it.
-
-    Raises:
-        InputError: If what is accepted is not in conflict.
-        VerificationError: If the log contradicts itself.
-    """
+    """Return what it means to put a policy in the place of the active one."""
     replaced = book.active()
     assert replaced is not None
     if replaced.policy.digest == successor.policy.digest:
@@ -148,11 +133,7 @@ def preview_activation(
 
 
 def may_deny_more(found: Differences) -> frozenset[str]:
-    """Return the rules of a new policy that are new, tighter or incomparable.
-
-    Args:
-        found: What it changes.
-    """
+    """Return the rules of a new policy that are new, tighter or incomparable."""
     return frozenset(
         change.new
         for change in found.rules
@@ -189,13 +170,7 @@ def _accepted(
 
 
 def refuse_unready(weighed: ActivationPreview) -> None:
-    """Refuse to activate a policy that nobody said yes to.
-
-    Raises:
-        ApprovalError: If people must agree first.
-        InputError: With every unit that is redefined, and every conflict and dropped
-            attribute that the change makes and nobody accepted.
-    """
+    """Refuse to activate a policy that nobody said yes to."""
     problems = (*weighed.problems, *map(_to_accept, weighed.open_conflicts))
     if problems:
         raise InputError(*problems)
@@ -231,23 +206,7 @@ def activate(
     accept: Sequence[str] = (),
     replaces: str | None = None,
 ) -> Activation:
-    """Put a policy in the place of the active one; if it holds already, do nothing.
-
-    Args:
-        entry: The turn; its actor activates.
-        successor: The policy that is to hold.
-        reason: Why, for the record; 1 to 2000 characters.
-        accept: Rules that history exceeds and that may stay exceeded.
-        replaces: The digest of the policy that the caller believes to be active, or
-            its beginning; None for whichever is.
-
-    Raises:
-        ApprovalError: If people must agree first.
-        InputError: If the policy has mistakes, redefines a unit, drops an attribute or
-            is exceeded by history without that being accepted; or there is no reason.
-        StaleError: If another policy is active than the one to be replaced.
-        UsageError: If the ledger has no policy yet.
-    """
+    """Put a policy in the place of the active one; if it holds already, do nothing."""
     why = reason_text(reason, "activating a policy")
     successor.refuse_mistakes()
     refuse_replaced(active_policy(entry.book), replaces)
@@ -271,16 +230,7 @@ def activate(
 
 
 def refuse_replaced(active: CompiledPolicy, replaces: str | None) -> None:
-    """Refuse to replace another policy than the one that a change was reviewed for.
-
-    Args:
-        active: The active policy.
-        replaces: The digest of the policy that is to be replaced, or at least its
-            first 12 characters; None for whichever is active.
-
-    Raises:
-        StaleError: If it is another one.
-    """
+    """Refuse to replace another policy than the one that a change was reviewed for."""
     if replaces is None:
         return
     digest, given = active.policy.digest, replaces.strip().lower()

@@ -34,20 +34,7 @@ ALL = "all"
 
 
 def annotate(entry: Entry, remark: str, *, about: str = "") -> int:
-    """Add a remark to the log; it changes nothing.
-
-    Args:
-        entry: The turn.
-        remark: The remark, 1 to 2000 characters.
-        about: The id of a release or a disclosure; empty for the ledger as a whole.
-
-    Returns:
-        The number of the entry.
-
-    Raises:
-        InputError: If there is no remark, or the ledger knows no such release or
-            disclosure.
-    """
+    """Add a remark to the log; it changes nothing."""
     said = text(from_python(remark), "the remark").strip()
     if not said:
         raise InputError(Problem(Code.MISSING_KEY, "a remark needs a text"))
@@ -72,18 +59,6 @@ def disclose(entry: Entry, disclosure: Disclosure) -> tuple[DisclosureRecorded, 
     """Record that something was disclosed outside differential privacy.
 
     No rule can count it: from here on it qualifies every claim about the ledger.
-
-    Args:
-        entry: The turn.
-        disclosure: What was disclosed, in the words of the active policy.
-
-    Returns:
-        What was recorded, and the number of the entry.
-
-    Raises:
-        ConflictError: If its id was used before.
-        InputError: With every mistake in it.
-        UsageError: If the ledger has no policy.
     """
     vocabulary = active_policy(entry.book).policy.vocabulary
     body = read_disclosure(disclosure, vocabulary)
@@ -94,16 +69,7 @@ def disclose(entry: Entry, disclosure: Disclosure) -> tuple[DisclosureRecorded, 
 def read_disclosure(
     disclosure: Disclosure, vocabulary: Vocabulary
 ) -> DisclosureRecorded:
-    """Return a disclosure that was described.
-
-    Args:
-        disclosure: `disclosure` (its id), `what`, `attributes`, `reason`, and
-            optionally `where`, `periods`, `groups` and open text.
-        vocabulary: The words that it may use.
-
-    Raises:
-        InputError: With every mistake found.
-    """
+    """Return a disclosure that was described."""
     node = (
         disclosure
         if isinstance(disclosure, Scalar | Items | Entries)

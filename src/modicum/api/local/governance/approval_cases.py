@@ -53,12 +53,7 @@ class ApprovalCase:
 
 
 def about_release(release: RecordedRelease, policy: Policy) -> ApprovalCase:
-    """Return a release that is there to be read, as something to speak about.
-
-    Args:
-        release: The release, priced under the active policy.
-        policy: The active policy.
-    """
+    """Return a release that is there to be read, as something to speak about."""
     return ApprovalCase(
         "release",
         release.id,
@@ -70,15 +65,7 @@ def about_release(release: RecordedRelease, policy: Policy) -> ApprovalCase:
 
 
 def about_known_release(identifier: str, records: Iterable[Record]) -> ApprovalCase:
-    """Return a release that somebody spoke about before.
-
-    Args:
-        identifier: Its id.
-        records: The log, from its beginning.
-
-    Raises:
-        InputError: If nobody spoke about it, or about several that have this id.
-    """
+    """Return a release that somebody spoke about before."""
     contents = dict.fromkeys(one.content for one in vote_entries(identifier, records))
     if not contents:
         raise InputError(
@@ -128,12 +115,7 @@ class VoteEntry:
 
 
 def vote_entries(identifier: str, records: Iterable[Record]) -> tuple[VoteEntry, ...]:
-    """Return what people said to releases or policies of an id, oldest first.
-
-    Args:
-        identifier: The id of a release, or the digest of a policy.
-        records: The log, from its beginning.
-    """
+    """Return what people said to releases or policies of an id, oldest first."""
     return tuple(_spoken(identifier, records))
 
 
@@ -157,12 +139,7 @@ def _spoken(identifier: str, records: Iterable[Record]) -> Iterator[VoteEntry]:
 
 
 def about_policy(successor: CompiledPolicy, policy: Policy) -> ApprovalCase:
-    """Return a policy that is to take the active one's place.
-
-    Args:
-        successor: The policy.
-        policy: The active policy: it says who must agree.
-    """
+    """Return a policy that is to take the active one's place."""
     own = successor.policy
     return ApprovalCase(
         "policy",
@@ -174,12 +151,7 @@ def about_policy(successor: CompiledPolicy, policy: Policy) -> ApprovalCase:
 
 
 def refused(message: str, *notes: str) -> ApprovalError:
-    """Return the error of somebody who may not say what they say.
-
-    Args:
-        message: What they may not.
-        notes: Why.
-    """
+    """Return the error of somebody who may not say what they say."""
     return ApprovalError(
         Problem(
             Code.NEEDS_APPROVAL,
@@ -191,12 +163,7 @@ def refused(message: str, *notes: str) -> ApprovalError:
 
 
 def written_otherwise(person: str, policy: Policy) -> Iterator[str]:
-    """Yield a remark if the roles name somebody, but for capitals.
-
-    Args:
-        person: The name, as it was given.
-        policy: The policy whose roles may write it otherwise.
-    """
+    """Yield a remark if the roles name somebody, but for capitals."""
     for name in dict.fromkeys(
         one for each in (policy.roles or {}).values() for one in each
     ):
@@ -205,11 +172,7 @@ def written_otherwise(person: str, policy: Policy) -> Iterator[str]:
 
 
 def active_policy(book: LedgerBalances) -> CompiledPolicy:
-    """Return the policy that holds.
-
-    Raises:
-        UsageError: If the ledger has none.
-    """
+    """Return the policy that holds."""
     compiled = book.active()
     if compiled is None:
         raise UsageError(
@@ -223,15 +186,7 @@ def active_policy(book: LedgerBalances) -> CompiledPolicy:
 
 
 def reason_text(given: str, of: str) -> str:
-    """Return a reason without blanks at its ends.
-
-    Args:
-        given: The reason.
-        of: What needs it, for messages.
-
-    Raises:
-        InputError: If there is none, or it is no text.
-    """
+    """Return a reason without blanks at its ends."""
     why = text(from_python(given), "the reason").strip()
     if not why:
         raise InputError(Problem(Code.MISSING_KEY, f"{of} needs a reason"))
@@ -249,13 +204,7 @@ def missing_approvals(heard: Iterable[ApprovalState]) -> tuple[ApprovalState, ..
 def needs_approval(
     called: str, missing: Sequence[ApprovalState], command: str
 ) -> ApprovalError:
-    """Return the error that people must agree first.
-
-    Args:
-        called: What people call it.
-        missing: The approvals that are not given.
-        command: The command by which somebody agrees.
-    """
+    """Return the error that people must agree first."""
     return ApprovalError(
         Problem(
             Code.NEEDS_APPROVAL,

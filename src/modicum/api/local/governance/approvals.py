@@ -94,19 +94,6 @@ def record_vote(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote
 
     Who agrees to a release has it decided again, on what is charged at the head: nobody
     agrees to what would be denied.
-
-    Args:
-        entry: The turn; its actor speaks.
-        topic: What they speak about; who agrees to a release must know what it is.
-        word: What they say.
-
-    Raises:
-        ApprovalError: If nobody is asked, their word would not count, or it is not
-            signed as the policy asks.
-        ConflictError: If the release stands already, or would be denied now.
-        InputError: If no reason is given.
-        StaleError: If something came in since they looked.
-        UsageError: If the ledger has no policy.
     """
     state = entry.book.state
     why = reason_text(word.reason, "approving or rejecting")
@@ -141,29 +128,12 @@ def record_vote(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote
 
 
 def refuse_other_content(topic: ApprovalCase, content: str | None) -> None:
-    """Refuse to speak of something that has other contents than were looked at.
-
-    Args:
-        topic: What is spoken about.
-        content: The SHA-256 of what was looked at; None if any contents are meant.
-
-    Raises:
-        StaleError: If it is not this.
-    """
+    """Refuse to speak of something that has other contents than were looked at."""
     refuse_content(topic.called, topic.content, content)
 
 
 def refuse_content(called: str, content: str, reviewed: str | None) -> None:
-    """Refuse to speak of something that has other contents than were looked at.
-
-    Args:
-        called: What people call it.
-        content: The SHA-256 of its contents.
-        reviewed: The SHA-256 of what was looked at; None if any contents are meant.
-
-    Raises:
-        StaleError: If it is not this.
-    """
+    """Refuse to speak of something that has other contents than were looked at."""
     if reviewed is not None and content != reviewed:
         raise StaleError(
             Problem(
@@ -178,16 +148,7 @@ def refuse_content(called: str, content: str, reviewed: str | None) -> None:
 def decided_now(
     entry: Entry, topic: ApprovalCase, compiled: CompiledPolicy
 ) -> Decision:
-    """Return what the rules say now to a release that may come in.
-
-    Args:
-        entry: The turn.
-        topic: The release; what it is, is known.
-        compiled: The active policy.
-
-    Raises:
-        ConflictError: If it would be denied.
-    """
+    """Return what the rules say now to a release that may come in."""
     assert topic.release is not None
     balances = entry.followed(compiled).balances
     verdict = decide(balances, topic.release, entry.day)
@@ -247,11 +208,7 @@ def looked_at(word: Ballot, state: State) -> str:
 def _signed(
     body: ApprovalGiven, entry: Entry, word: Ballot, policy: Policy
 ) -> ApprovalGiven:
-    """Return what somebody says as they sign it; as it is if nobody must and does.
-
-    Raises:
-        ApprovalError: If it is not signed as the policy asks, or wrongly.
-    """
+    """Return what somebody says as they sign it; as it is if nobody must and does."""
     pinned = policy.keys.get(entry.actor)
     key = None if word.key is None else word.key.public.hex()
     if word.approves and pinned is not None and key not in pinned:
@@ -287,11 +244,6 @@ def _said_before(entry: Entry, body: ApprovalGiven, since: int) -> int | None:
     """Return the entry of somebody's last word if it is the same; else None.
 
     What was said of a policy before the active one came was about another change.
-
-    Args:
-        entry: The turn.
-        body: What they say now.
-        since: The number of the entry before which they spoke of something else.
     """
     state = entry.book.state
     said = state.approvals.get((body.subject, body.content), ())
@@ -310,16 +262,7 @@ def _said_before(entry: Entry, body: ApprovalGiven, since: int) -> int | None:
 
 
 def refuse_standing(release: str, called: str, state: State) -> None:
-    """Refuse to speak about a release that was let in, or was recorded.
-
-    Args:
-        release: Its id.
-        called: What people call it.
-        state: The state.
-
-    Raises:
-        ConflictError: If it stands.
-    """
+    """Refuse to speak about a release that was let in, or was recorded."""
     known = state.releases.get(release)
     if known is not None:
         raise ConflictError(

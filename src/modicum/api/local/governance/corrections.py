@@ -44,22 +44,7 @@ from modicum.policy.past_units import vocabulary_of
 
 
 def redescribe(entry: Entry, release: Description, reason: str) -> Requested | None:
-    """Ask for the correction of a past release. Nothing is charged otherwise yet.
-
-    Args:
-        entry: The turn; its actor asks.
-        release: The release with other `periods`.
-        reason: Why, for the record; 1 to 2000 characters.
-
-    Returns:
-        None if it is described so already.
-
-    Raises:
-        ConflictError: If it was not recorded as past, or somebody else asks for
-            another correction.
-        InputError: If it differs in more, is malformed or not known, or there is no
-            reason.
-    """
+    """Ask for the correction of a past release. Nothing is charged otherwise yet."""
     why = reason_text(reason, "correcting a past release")
     compiled, state = active_policy(entry.book), entry.book.state
     policy = compiled.policy
@@ -82,12 +67,7 @@ def redescribe(entry: Entry, release: Description, reason: str) -> Requested | N
 
 
 def corrects(entry: Entry, release: Description | str) -> bool:
-    """Return whether what somebody speaks about is the correction of a past release.
-
-    Args:
-        entry: The turn.
-        release: The release, or its id.
-    """
+    """Return whether what somebody speaks about is the correction of a past release."""
     named = release if isinstance(release, str) else id_of(release)
     state = entry.book.state
     return named in state.releases and named in state.waiting.requests
@@ -99,17 +79,6 @@ def vote_on_correction(
     """Agree to the correction of a past release, or refuse it.
 
     If nobody is missing then, the release is charged as it is described now.
-
-    Args:
-        entry: The turn; its actor speaks.
-        release: The release with other `periods`, or its id.
-        word: What they say.
-
-    Raises:
-        ApprovalError: If they ask for it themselves, or their word would not count.
-        InputError: As for `redescribe`.
-        StaleError: If something came in since they looked, it has other contents, or
-            it was asked for under another policy.
     """
     compiled, state = active_policy(entry.book), entry.book.state
     named = release if isinstance(release, str) else id_of(release)
@@ -160,15 +129,6 @@ def made_already(
 
     Files of corrections may hold releases that need none, or that were corrected. The
     answer names who described it, and the entry.
-
-    Args:
-        entry: The turn; its actor speaks.
-        release: The release with other `periods`, or its id.
-        word: What they say.
-
-    Raises:
-        InputError: If a past release differs in more than `periods`.
-        StaleError: If something came in since they looked, or it has other contents.
     """
     state = entry.book.state
     if isinstance(release, str) or not word.approves:
@@ -210,12 +170,7 @@ def _by_one(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote:
 def _described(
     entry: Entry, release: Description
 ) -> tuple[RecordedRelease, RecordedRelease]:
-    """Return a past release as it is described until now, and as it is to be.
-
-    Raises:
-        ConflictError: If it was not recorded as past.
-        InputError: If it is malformed or not known, or differs in more than `periods`.
-    """
+    """Return a past release as it is described until now, and as it is to be."""
     state, named = entry.book.state, id_of(release)
     standing = state.releases.get(named)
     if standing is None:

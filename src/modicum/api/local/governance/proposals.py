@@ -61,19 +61,7 @@ class PendingPolicy:
 
 
 def propose(entry: Entry, successor: CompiledPolicy, reason: str) -> Proposed:
-    """Ask that a policy takes the place of the active one.
-
-    Args:
-        entry: The turn; its actor asks.
-        successor: The policy.
-        reason: Why, for the record; 1 to 2000 characters.
-
-    Raises:
-        ApprovalError: If nobody must agree to it.
-        ConflictError: If it is active already.
-        InputError: If the policy has mistakes, or there is no reason.
-        UsageError: If the ledger has no policy.
-    """
+    """Ask that a policy takes the place of the active one."""
     why = reason_text(reason, "proposing a policy")
     successor.refuse_mistakes()
     active, state = active_policy(entry.book).policy, entry.book.state
@@ -91,15 +79,7 @@ def propose(entry: Entry, successor: CompiledPolicy, reason: str) -> Proposed:
 
 
 def pending_policies(book: LedgerBalances, read: Reader) -> Iterator[PendingPolicy]:
-    """Yield the policies that are proposed and wait, oldest first.
-
-    Args:
-        book: The book, read up to the head.
-        read: Reads the log.
-
-    Raises:
-        UsageError: If the ledger has no policy.
-    """
+    """Yield the policies that are proposed and wait, oldest first."""
     active = active_policy(book).policy
     for one in book.state.waiting.proposals.values():
         body = _proposed_in(one, read)
@@ -108,32 +88,14 @@ def pending_policies(book: LedgerBalances, read: Reader) -> Iterator[PendingPoli
 
 
 def proposed_policy(digest: str, state: State, read: Reader) -> CompiledPolicy:
-    """Return a policy that is proposed, compiled.
-
-    Args:
-        digest: Its digest, or at least the first 12 characters.
-        state: The state at the head.
-        read: Reads the log.
-
-    Raises:
-        InputError: If no such policy is proposed, or several are.
-        VerificationError: If its entry is not what it was.
-    """
+    """Return a policy that is proposed, compiled."""
     found = proposal_named(digest, state.waiting.proposals.values())
     body = _proposed_in(found, read)
     return compile_text(body.text.encode(), f"{body.name} (proposed)")
 
 
 def proposal_named(digest: str, proposals: Iterable[Proposal]) -> Proposal:
-    """Return the proposal that somebody means.
-
-    Args:
-        digest: The digest of its policy, or at least the first 12 characters.
-        proposals: What is proposed.
-
-    Raises:
-        InputError: If no such policy is proposed, or several are.
-    """
+    """Return the proposal that somebody means."""
     given = digest.strip().lower()
     found = [
         one

@@ -72,19 +72,7 @@ class PendingRequest:
 
 
 def request(entry: Entry, release: RecordedRelease, reason: str) -> Requested:
-    """Ask for a release that people must agree to.
-
-    Args:
-        entry: The turn; its actor asks.
-        release: The release, priced under the active policy.
-        reason: Why, for the record; 1 to 2000 characters.
-
-    Raises:
-        ApprovalError: If it needs no approval.
-        ConflictError: If its id stands, or is asked for by somebody else, or it would
-            be denied now.
-        InputError: If there is no reason.
-    """
+    """Ask for a release that people must agree to."""
     why = reason_text(reason, "asking for a release")
     compiled, state = active_policy(entry.book), entry.book.state
     policy = compiled.policy
@@ -102,17 +90,7 @@ def request(entry: Entry, release: RecordedRelease, reason: str) -> Requested:
 
 
 def withdraw(entry: Entry, release: str, reason: str) -> Request:
-    """Take back a request of one's own; or any to correct a past release.
-
-    Args:
-        entry: The turn; its actor takes it back.
-        release: The id of the release.
-        reason: Why, for the record; 1 to 2000 characters.
-
-    Raises:
-        ConflictError: If nobody asks for it, or somebody else does.
-        InputError: If there is no reason.
-    """
+    """Take back a request of one's own; or any to correct a past release."""
     why = reason_text(reason, "withdrawing a request")
     known = entry.book.state.waiting.requests.get(release)
     if known is None:
@@ -122,15 +100,7 @@ def withdraw(entry: Entry, release: str, reason: str) -> Request:
 
 
 def pending_requests(book: LedgerBalances, read: Reader) -> Iterator[PendingRequest]:
-    """Yield what is asked for and waits, oldest first.
-
-    Args:
-        book: The book, read up to the head.
-        read: Reads the log.
-
-    Raises:
-        UsageError: If the ledger has no policy.
-    """
+    """Yield what is asked for and waits, oldest first."""
     for one in book.state.waiting.requests.values():
         yield _pending(one, book, read)
 
@@ -138,16 +108,7 @@ def pending_requests(book: LedgerBalances, read: Reader) -> Iterator[PendingRequ
 def pending_request(
     identifier: str, book: LedgerBalances, read: Reader
 ) -> PendingRequest | None:
-    """Return what is asked for under an id, and waits; None if nobody asks for it.
-
-    Args:
-        identifier: The id.
-        book: The book, read up to the head.
-        read: Reads the log.
-
-    Raises:
-        UsageError: If the ledger has no policy.
-    """
+    """Return what is asked for under an id, and waits; None if nobody asks for it."""
     known = book.state.waiting.requests.get(identifier)
     return None if known is None else _pending(known, book, read)
 
@@ -164,21 +125,7 @@ def _pending(one: Request, book: LedgerBalances, read: Reader) -> PendingRequest
 def about_requested_release(
     identifier: str, entry: Entry, compiled: CompiledPolicy, *, approves: bool
 ) -> ApprovalCase:
-    """Return a release that is named by its id, as something to speak about.
-
-    Args:
-        identifier: Its id.
-        entry: The turn.
-        compiled: The active policy.
-        approves: Whether somebody agrees. They must know what it is, and the ledger
-            must, so that it can be decided; of who refuses that is not asked.
-
-    Raises:
-        ConflictError: If somebody agrees, and it stands already.
-        InputError: If nobody asks for it; of a refusal, if nobody spoke about it
-            either, or about several that have this id.
-        StaleError: If somebody agrees to what was asked for under another policy.
-    """
+    """Return a release that is named by its id, as something to speak about."""
     called = f"release `{identifier[:200]}`"
     known = entry.book.state.waiting.requests.get(identifier)
     if known is not None and known.policy == compiled.policy.digest:
@@ -202,12 +149,7 @@ def about_requested_release(
 
 
 def outdated(called: str, by: str) -> StaleError:
-    """Return the error for what was asked for under another policy.
-
-    Args:
-        called: What people call it.
-        by: Who asks for it.
-    """
+    """Return the error for what was asked for under another policy."""
     return StaleError(
         Problem(
             Code.POLICY_STALE,
@@ -219,15 +161,7 @@ def outdated(called: str, by: str) -> StaleError:
 
 
 def requested_in(request: Request, read: Reader) -> ReleaseRequested:
-    """Return the entry of a request.
-
-    Args:
-        request: The request.
-        read: Reads the log.
-
-    Raises:
-        VerificationError: If the entry is not there, or tells of another one.
-    """
+    """Return the entry of a request."""
     record = next(iter(read(request.seq - 1)), None)
     body = None if record is None else event_of(record, request.seq).body
     if (

@@ -20,27 +20,14 @@ Cursor = Annotated[
 
 
 def cursor_of(listed: str, after: int | None) -> str | None:
-    """Return the cursor of the next page; None if there is none.
-
-    Args:
-        listed: Which list it is for.
-        after: The number to go on after; None at the end.
-    """
+    """Return the cursor of the next page; None if there is none."""
     if after is None:
         return None
     return base64.urlsafe_b64encode(f"{listed}:{after}".encode()).decode().rstrip("=")
 
 
 def after_of(listed: str, cursor: str) -> int:
-    """Return the number to go on after.
-
-    Args:
-        listed: Which list it is for.
-        cursor: What the page before said; empty for the first page.
-
-    Raises:
-        InputError: If it is the cursor of another list, or none.
-    """
+    """Return the number to go on after."""
     if not cursor:
         return 0
     padded = cursor + "=" * (-len(cursor) % 4)

@@ -37,15 +37,7 @@ _Filter = Annotated[str, Meta(max_length=200)]
 
 
 def policy_of(view: LedgerView, digest: str) -> ActivePolicy:
-    """Return a policy that is or was active.
-
-    Args:
-        view: The ledger.
-        digest: Its digest, or `active`.
-
-    Raises:
-        InputError: If there is no such policy.
-    """
+    """Return a policy that is or was active."""
     for one in reversed(view.state().policies):
         if digest in (ACTIVE, one.digest):
             return one

@@ -38,11 +38,7 @@ class Read(Generic[A]):
     tag: Callable[[A], str]
 
     def must(self, who: Identity) -> None:
-        """Refuse somebody who may not ask this.
-
-        Raises:
-            AccessError: If they may not.
-        """
+        """Refuse somebody who may not ask this."""
         if self.action is not None:
             (who.must_some if self.anywhere else who.must)(self.action)
 
@@ -76,11 +72,7 @@ def all_reads() -> Iterator[Read[Any]]:
 
 
 def read_of(operation: Operation[A]) -> Read[A]:
-    """Return how an operation is answered.
-
-    Raises:
-        KeyError: If it does more than read.
-    """
+    """Return how an operation is answered."""
     return _READS[operation]
 
 
@@ -93,16 +85,7 @@ class Source(Protocol):
 
 
 def read(view: LedgerView | Source, operation: Operation[A], **given: Any) -> A:
-    """Return what an operation answers, from a ledger here or on a server.
-
-    Args:
-        view: The ledger. Nothing of one at hand is hidden.
-        operation: The operation.
-        **given: Its parameters.
-
-    Raises:
-        ModicumError: As the operation does.
-    """
+    """Return what an operation answers, from a ledger here or on a server."""
     if not isinstance(view, LedgerView):
         return view.read(operation, **given)
     return read_of(operation).answer(view, None, **given)

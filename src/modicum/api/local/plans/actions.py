@@ -187,15 +187,7 @@ class Rounds:
 
 
 def plan_named(identifier: str, plans: Iterable[PlanCommitted]) -> PlanCommitted:
-    """Return a plan that was committed.
-
-    Args:
-        identifier: Its id.
-        plans: The plans that were.
-
-    Raises:
-        InputError: If it is none of them.
-    """
+    """Return a plan that was committed."""
     for one in plans:
         if one.id == identifier:
             return one

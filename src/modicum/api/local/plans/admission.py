@@ -21,14 +21,7 @@ from modicum.policy import Policy
 def obstacles_of(
     release: RecordedRelease, policy: Policy, state: State, actor: str
 ) -> Iterator[str]:
-    """Yield what keeps a plan from reserving a release, line by line.
-
-    Args:
-        release: The release.
-        policy: The policy that says who must agree.
-        state: What came in, and what was said so far.
-        actor: Who plans, or commits.
-    """
+    """Yield what keeps a plan from reserving a release, line by line."""
     known = state.releases.get(release.id)
     if known is None:
         if state.waiting.held_by_another(release.id, release.content, actor):
@@ -77,15 +70,7 @@ def _uncounted(heard: ApprovalState, agreed: set[str]) -> Iterator[str]:
 
 
 def refuse_others(person: str, policy: Policy) -> None:
-    """Refuse somebody who may not open rounds.
-
-    Args:
-        person: The actor.
-        policy: The active policy.
-
-    Raises:
-        ApprovalError: If `opened_by` names roles and they have none of them.
-    """
+    """Refuse somebody who may not open rounds."""
     missing = roles_missing(person, policy)
     if missing is None:
         return

@@ -61,15 +61,6 @@ def accepted_releases(
     """Return the releases that a plan accepts, read and priced from its own texts.
 
     A file is believed in nothing: what is reserved is what the texts cost now.
-
-    Args:
-        plan: The plan.
-        compiled: The policy to read and price them under.
-        reserve_seconds: How long their reservations stand.
-
-    Raises:
-        ConflictError: If one is not what it was when the plan was made.
-        InputError: If reservations cannot stand so long.
     """
     refuse_odd_length(reserve_seconds)
     name = plan.id  # It is worked out anew whenever one asks.
@@ -95,10 +86,6 @@ def committed_before(book: LedgerBalances, plan: Plan) -> Committed | None:
     """Return what a plan reserved when it was committed; None if it was not.
 
     So whoever does not know whether a commit was stored may try again.
-
-    Args:
-        book: The book, read up to the head.
-        plan: The plan.
     """
     state, content = book.state, plan.content
     for known in state.planning.plans.values():
@@ -116,28 +103,13 @@ def committed_before(book: LedgerBalances, plan: Plan) -> Committed | None:
 
 
 def nothing_reserved(book: LedgerBalances, plan: Plan) -> Committed:
-    """Return what a plan reserves that accepts nothing. It leaves no entry.
-
-    Args:
-        book: The book, read up to the head.
-        plan: The plan.
-    """
+    """Return what a plan reserves that accepts nothing. It leaves no entry."""
     state = book.state
     return Committed(plan.id, plan.round, (), "", state.seq, state.head)
 
 
 def refuse_stale(book: LedgerBalances, plan: Plan, last: tuple[int, str]) -> None:
-    """Refuse a plan that was made on another ledger than the one that is there.
-
-    Args:
-        book: The book, read up to the head.
-        plan: The plan.
-        last: The number and the hash of the last entry that counts.
-
-    Raises:
-        StaleError: If the ledger went on, by whatever.
-        UsageError: If no round is open.
-    """
+    """Refuse a plan that was made on another ledger than the one that is there."""
     compiled = active_policy(book)
     opened = must_be_open(present_round(book, compiled))
     if compiled.policy.digest != plan.policy:
@@ -154,17 +126,6 @@ def commit(
     """Reserve everything that a plan accepts; a mistake leaves nothing behind.
 
     Each is decided once more, after the ones before it, whatever the plan says.
-
-    Args:
-        entry: The turn.
-        plan: The plan.
-        accepted: What it accepts, in its order, read and priced.
-        clock: Tells when the reservations run out.
-
-    Raises:
-        ConflictError: If one of them cannot be reserved.
-        StaleError: If the ledger went on since the plan was made.
-        UsageError: If no round is open.
     """
     done = committed_before(entry.book, plan)
     if done is not None:

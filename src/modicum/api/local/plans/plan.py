@@ -187,15 +187,7 @@ def _asked_to_plain(one: RequestOutcome) -> Plain:
 
 
 def read_plan(node: Node | Mapping[str, object]) -> Plan:
-    """Return the plan that a file holds, as it was written.
-
-    Args:
-        node: The tree of the file, or its JSON form.
-
-    Raises:
-        ConflictError: If it says something else than when it was made.
-        InputError: If it is no plan.
-    """
+    """Return the plan that a file holds, as it was written."""
     tree = from_python(node) if isinstance(node, Mapping) else node
     fields = Fields(tree, "the plan")
     take_format(fields, FORMAT)
@@ -286,11 +278,7 @@ _RIVALS = 5
 
 
 def left_out_lines(one: LeftOut) -> Iterator[str]:
-    """Yield why a request was not planned at all.
-
-    Args:
-        one: The request.
-    """
+    """Yield why a request was not planned at all."""
     yield one.reason.value
     if one.reason is Reason.UNCOVERED:
         yield "submit it by itself:  modicum release submit"
@@ -301,12 +289,7 @@ def left_out_lines(one: LeftOut) -> Iterator[str]:
 
 
 def rejected_lines(planned: RoundPlan, request: int) -> Iterator[str]:
-    """Yield why a request was planned and not accepted.
-
-    Args:
-        planned: The plan.
-        request: The number of the request.
-    """
+    """Yield why a request was planned and not accepted."""
     yield from map(_obstacle, obstacles(planned, request, most=_OBSTACLES))
 
 

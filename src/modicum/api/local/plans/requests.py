@@ -73,15 +73,7 @@ class Handed:
 
 
 def read_request(handed: Handed, compiled: CompiledPolicy) -> Request:
-    """Return a request, read and priced under a policy, whose guards look at it.
-
-    Args:
-        handed: The request.
-        compiled: The policy.
-
-    Raises:
-        InputError: With every mistake found, each with its place.
-    """
+    """Return a request, read and priced under a policy, whose guards look at it."""
     if handed.plain is not None:
         with suppress(InputError):  # Said below, with places.
             return _request(handed, handed.plain, compiled)
@@ -129,14 +121,7 @@ class Batch:
         self._ended = False
 
     def add(self, handed: Handed) -> None:
-        """Read a request and keep it, or its mistakes.
-
-        Args:
-            handed: The request.
-
-        Raises:
-            InputError: If there are too many requests, or mistakes.
-        """
+        """Read a request and keep it, or its mistakes."""
         if len(self._requests) >= REQUESTS_MAX:
             self._ended = True
             raise self._no_more(handed.mark)
@@ -147,11 +132,7 @@ class Batch:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Note an `InputError` raised inside, and go on after the block.
-
-        Raises:
-            InputError: What ends the batch: too many mistakes, or requests.
-        """
+        """Note an `InputError` raised inside, and go on after the block."""
         try:
             yield
         except InputError as error:
@@ -163,14 +144,7 @@ class Batch:
                 raise self._noted() from error
 
     def finished(self, what: str) -> tuple[Request, ...]:
-        """Return the requests.
-
-        Args:
-            what: Where they were looked for, for the message if there are none.
-
-        Raises:
-            InputError: With all mistakes that were noted; or if there is no request.
-        """
+        """Return the requests."""
         if self._mistakes:
             raise self._noted()
         if not self._requests:

@@ -66,25 +66,7 @@ class Round:
 def open_round(
     entry: Entry, identifier: str = "", unlocked: Mapping[str, Fraction] | None = None
 ) -> Round:
-    """Open the next round: a group joins, those that had their turns leave.
-
-    Args:
-        entry: The turn.
-        identifier: What it is called; by default `round-` and its number. The id of
-            the round that is open changes nothing, unless other shares are given.
-        unlocked: By privacy unit, what part of every budget may be used from here on,
-            from 0 to 1, rounded down to a millionth; it must not fall. What is not
-            named stays as it was.
-
-    Returns:
-        The round.
-
-    Raises:
-        ApprovalError: If the policy lets others open rounds, and not the actor.
-        ConflictError: If the id is taken, or a share falls.
-        InputError: If a unit is not known, or a share is none.
-        UsageError: If the ledger has no policy.
-    """
+    """Open the next round: a group joins, those that had their turns leave."""
     compiled = active_policy(entry.book)
     refuse_others(entry.actor, compiled.policy)
     planning = entry.book.state.planning
@@ -108,11 +90,7 @@ def open_round(
 def _refuse_conflict(
     name: str, shares: Mapping[str, int], planning: Planning, before: Mapping[str, int]
 ) -> None:
-    """Refuse an id that is taken, or shares that fall.
-
-    Raises:
-        ConflictError: If that is so.
-    """
+    """Refuse an id that is taken, or shares that fall."""
     if name in planning.rounds:
         opened = planning.present_round
         others = " with other shares" if opened and opened.id == name else ""
@@ -149,12 +127,7 @@ def _turn_over(
 
 
 def present_round(book: LedgerBalances, compiled: CompiledPolicy) -> Round | None:
-    """Return the round that is open; None before the first.
-
-    Args:
-        book: The book, read up to the head.
-        compiled: The policy that says what is unlocked.
-    """
+    """Return the round that is open; None before the first."""
     planning, rotation = book.state.planning, compiled.policy.rotation
     opened = planning.present_round
     if opened is None:
@@ -180,11 +153,7 @@ def present_round(book: LedgerBalances, compiled: CompiledPolicy) -> Round | Non
 
 
 def must_be_open(found: Round | None) -> Round:
-    """Return the round that is open.
-
-    Raises:
-        UsageError: If there is none yet.
-    """
+    """Return the round that is open."""
     if found is None:
         raise UsageError(
             Problem(
@@ -238,17 +207,7 @@ class Remainder:
 def remainders(
     balances: Balances, planning: Planning, day: int = 0
 ) -> tuple[Remainder, ...]:
-    """Return, for each group that retired, the rule that leaves the least.
-
-    Args:
-        balances: What was charged.
-        planning: Rounds and user groups, up to the same head.
-        day: The day around which distant periods are put together, as an ordinal.
-
-    Returns:
-        The groups in the order of their numbers. Groups without any rule over a unit
-        that they divide are left out.
-    """
+    """Return, for each group that retired, the rule that leaves the least."""
     rules = [
         rule
         for rule in balances.compiled.rules

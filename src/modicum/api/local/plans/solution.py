@@ -53,17 +53,7 @@ def make_plan(
     solver: str = SOLVER,
     means: Means | None = None,
 ) -> Plan:
-    """Return a plan for the requests of a round.
-
-    Args:
-        situation: What it is made on.
-        requests: The requests; their order breaks ties.
-        solver: A key of `ON_LEDGER`.
-        means: By what it is planned, and who is told how far it is.
-
-    Raises:
-        InputError: If there is no such solver, or there are too many requests.
-    """
+    """Return a plan for the requests of a round."""
     refuse_unknown_solver(solver)
     barred = {
         number: why
@@ -141,14 +131,7 @@ def _weights(worth: Sequence[Fraction]) -> list[int]:
 
 
 def refuse_unknown_solver(solver: str) -> None:
-    """Refuse a solver that there is not.
-
-    Args:
-        solver: What is to choose.
-
-    Raises:
-        InputError: If rounds on a ledger have no such solver.
-    """
+    """Refuse a solver that there is not."""
     if solver in ON_LEDGER:
         return
     raise InputError(

@@ -95,11 +95,7 @@ class History:
         return tuple(step for step in self.steps if isinstance(step, Attempt))
 
     def brought(self, compiled: CompiledPolicy) -> tuple[ReservedRelease, ...]:
-        """Return every release that was ever brought in, in the order they came in.
-
-        Args:
-            compiled: The policy in whose words they are told.
-        """
+        """Return every release that was ever brought in, in the order they came in."""
         words = self.words(compiled)
         return tuple(
             ReservedRelease(
@@ -117,15 +113,7 @@ class History:
 
 
 def history_of(records: Iterable[Record], now: str) -> History:
-    """Return what a log tells, as of `now`.
-
-    Args:
-        records: The stored records, oldest first.
-        now: The time; reservations that have run out by then count no more.
-
-    Raises:
-        VerificationError: If the log contradicts itself.
-    """
+    """Return what a log tells, as of `now`."""
     state = State()
     events: list[Event] = []
     for record in records:

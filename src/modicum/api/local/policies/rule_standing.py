@@ -45,9 +45,6 @@ def in_cells(count: int) -> str:
     """Return ``in 3 cells`` with a blank before it, to stand behind ``over``.
 
     A rule over its limit denies what falls under it in these cells, and elsewhere not.
-
-    Args:
-        count: How many cells are over.
     """
     return " in 1 cell" if count == 1 else f" in {count} cells"
 
@@ -55,13 +52,7 @@ def in_cells(count: int) -> str:
 def rule_standing(
     rule: Rule, history: History, compiled: CompiledPolicy
 ) -> RuleStanding:
-    """Return where a rule over history stands.
-
-    Args:
-        rule: The rule.
-        history: What happened.
-        compiled: The policy of the rule.
-    """
+    """Return where a rule over history stands."""
     brought = history.brought(compiled)
     balances = Balances(compiled, brought)
     cell = fullest(cells_of(balances, rule), compiled)

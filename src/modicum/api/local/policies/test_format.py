@@ -49,11 +49,7 @@ NO_GROUPS = UserGroups({}, (), None)
 
 
 def take_groups(fields: Fields) -> UserGroups:
-    """Return the user groups of a test; its keys `groups` and `retired` are taken.
-
-    Raises:
-        InputError: With every mistake found.
-    """
+    """Return the user groups of a test; its keys `groups` and `retired` are taken."""
     active, retired = fields.take_optional("groups"), fields.take_optional("retired")
     found = Problems()
     ages: dict[int, int] = {}
@@ -106,11 +102,7 @@ def _refuse_both(
 
 
 def planning_of(groups: UserGroups) -> Planning:
-    """Return rounds in which the groups came to be what a test says.
-
-    Args:
-        groups: The groups.
-    """
+    """Return rounds in which the groups came to be what a test says."""
     planning = Planning()
     rounds = max((*groups.ages.values(), int(bool(groups.retired))), default=0)
     for number in range(1, rounds + 1):
@@ -197,15 +189,7 @@ class PolicyTests:
 
 
 def read_tests(node: Node, read: ReadReleases) -> PolicyTests:
-    """Return the tests of a file.
-
-    Args:
-        node: The tree of the file.
-        read: Returns the releases of a file that the tests name.
-
-    Raises:
-        InputError: With every mistake found, each with its place.
-    """
+    """Return the tests of a file."""
     found = Problems()
     fields = Fields(node, "the file of policy tests")
     take_format(fields, FORMAT)

@@ -76,17 +76,7 @@ class Answer:
 
 
 def run_test(test: PolicyTest, compiled: CompiledPolicy) -> Answer:
-    """Return what a policy answers to a test.
-
-    Args:
-        test: The test.
-        compiled: The policy.
-
-    Raises:
-        InputError: If the history is malformed, the test expects a rule to deny
-            that the policy does not have, or it tells of user groups under a policy
-            without `rotation`.
-    """
+    """Return what a policy answers to a test."""
     history = _past(test, compiled)
     planning = planning_of(test.groups)
     try:
@@ -237,12 +227,7 @@ class Coverage:
 
 
 def coverage(compiled: CompiledPolicy, answers: Iterable[Answer]) -> Coverage:
-    """Return what of a policy no test touched; histories do not count.
-
-    Args:
-        compiled: The policy.
-        answers: What it answered to its tests.
-    """
+    """Return what of a policy no test touched; histories do not count."""
     known = list(answers)
     rules = {rule for answer in known for rule in answer.touched}
     guards = {guard for answer in known for guard in answer.guards}

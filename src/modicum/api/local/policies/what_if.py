@@ -122,16 +122,7 @@ def what_if(
     compiled: CompiledPolicy,
     on_attempt: Callable[[int, int], None] | None = None,
 ) -> WhatIf:
-    """Return what a policy says to a history; nothing is charged anywhere.
-
-    Args:
-        history: What happened.
-        compiled: The policy.
-        on_attempt: Called with how many attempts were decided, and of how many.
-
-    Raises:
-        VerificationError: If a release cannot have been charged as it was.
-    """
+    """Return what a policy says to a history; nothing is charged anywhere."""
     replay = _Replay(history, compiled)
     total = len(history.attempts)
     replayed: list[Replayed] = []

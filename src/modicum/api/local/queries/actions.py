@@ -32,16 +32,7 @@ from modicum.query.results import Answers
 
 
 def by_table(data: object, tables: Sequence[str]) -> dict[str, object]:
-    """Return where the rows of each table of a query are.
-
-    Args:
-        data: By table, where its rows are. Of a query that reads one table, this may
-            also be just where they are.
-        tables: The tables that the query reads.
-
-    Raises:
-        UsageError: If a table has no data, or some is for a table that is not read.
-    """
+    """Return where the rows of each table of a query are."""
     if not isinstance(data, Mapping):
         if len(tables) == 1 and data is not None:
             return {tables[0]: data}
@@ -74,14 +65,7 @@ _SQL = "make one:  mo.sql_query(ID, SQL, tables=…, policy=ws.policy(), …)"
 
 
 def must_be_query(given: object) -> None:
-    """Refuse what is no query. What it says is not repeated: it may be SQL.
-
-    Args:
-        given: What somebody gave.
-
-    Raises:
-        InputError: If it is something else.
-    """
+    """Refuse what is no query. What it says is not repeated: it may be SQL."""
     if isinstance(given, QueryFile):
         return
     what, remedy = f"of type {type(given).__name__}", f"{_FILE}  , or {_SQL}"
@@ -163,17 +147,7 @@ class Ran:
 
 
 def planned(ledger: PricingLedger, query: QueryFile) -> Decision:
-    """Return what a ledger would say to a query. Reads no row, writes nothing.
-
-    Args:
-        ledger: The ledger.
-        query: The query.
-
-    Raises:
-        InputError: If it cannot be priced.
-        ConflictError: If its id stands with other contents.
-        StaleError: If it was read under another policy than the ledger decides by.
-    """
+    """Return what a ledger would say to a query. Reads no row, writes nothing."""
     must_be_query(query)
     decision = ledger.check(query.described)
     if decision.policy_digest != query.policy:
@@ -182,17 +156,7 @@ def planned(ledger: PricingLedger, query: QueryFile) -> Decision:
 
 
 def plan_of(ledger: Planning, query: QueryFile) -> Decision:
-    """Return what a ledger would say to a query, with remarks. Writes nothing.
-
-    Args:
-        ledger: The ledger.
-        query: The query.
-
-    Raises:
-        InputError: If it cannot be priced.
-        ConflictError: If its id stands with other contents.
-        StaleError: If it was read under another policy than the ledger decides by.
-    """
+    """Return what a ledger would say to a query, with remarks. Writes nothing."""
     decision = planned(ledger, query)
     said = remarks(query, ledger.policy().policy.vocabulary)
     return msgspec.structs.replace(decision, notices=(*decision.notices, *said))
@@ -336,11 +300,7 @@ def _other_policy(query: QueryFile) -> StaleError:
 
 
 def _refuse_told(decision: Decision) -> None:
-    """Refuse a query that ran, or may have run: its answer is told once.
-
-    Raises:
-        ConflictError: If it is so.
-    """
+    """Refuse a query that ran, or may have run: its answer is told once."""
     if not decision.retry or decision.status == ReleaseStatus.RESERVED.value:
         return
     out = decision.status == ReleaseStatus.POSTED.value
@@ -379,22 +339,7 @@ class Where:
 def answers_under(
     use: InUse, ledger: PricingLedger, engines: Engines, query: QueryFile, where: Where
 ) -> Answers:
-    """Return the answers to the very query that is reserved.
-
-    Args:
-        use: The reservation in use.
-        ledger: The ledger.
-        engines: Where engines come from.
-        query: The query.
-        where: Where its rows are, and what reads them.
-
-    Raises:
-        ConflictError: If another release is reserved, or it ran already.
-        InputError: If the form of the data is not as declared.
-        StaleError: If it was read under another policy than the ledger decides by.
-        UsageError: If there is no such engine, or a table has no data.
-        ModicumError: If the engine fails.
-    """
+    """Return the answers to the very query that is reserved."""
     must_be_query(query)
     if query.heading.id != use.release:
         raise _other(use, query)

@@ -23,17 +23,7 @@ Group = tuple[KeyValue, ...]
 
 
 def must_fit(lowered: Lowered, engine: Engine, sampler: Sampler) -> None:
-    """Refuse what can be refused of a run before a row is read.
-
-    Args:
-        lowered: The query.
-        engine: Where the rows are.
-        sampler: Where noise comes from.
-
-    Raises:
-        InputError: If the form of the data is not as declared, or noise is priced
-            otherwise than it is drawn.
-    """
+    """Refuse what can be refused of a run before a row is read."""
     engine.check(lowered.plan)
     must_be_drawn(lowered, sampler)
 
@@ -41,18 +31,7 @@ def must_fit(lowered: Lowered, engine: Engine, sampler: Sampler) -> None:
 def answered(
     query: QueryFile, engine: Engine, sampler: Sampler, lots: SecretSource
 ) -> Answers:
-    """Return the answers to a query whose loss is spent.
-
-    Args:
-        query: The query.
-        engine: Where the rows are.
-        sampler: Where noise comes from.
-        lots: Where secrets come from.
-
-    Raises:
-        ModicumError: If the engine fails.
-        InvariantError: If an engine or a sampler does not do what it must.
-    """
+    """Return the answers to a query whose loss is spent."""
     lowered = query.lowered
 
     def work() -> Answers:
@@ -74,15 +53,7 @@ def _unanswered() -> InvariantError:
 
 
 def must_be_drawn(lowered: Lowered, sampler: Sampler) -> None:
-    """Refuse noise that a sampler does not draw as it is priced.
-
-    Args:
-        lowered: The query.
-        sampler: Where noise comes from.
-
-    Raises:
-        InputError: If it does not.
-    """
+    """Refuse noise that a sampler does not draw as it is priced."""
     noise, unit = lowered.asked.noise, lowered.asked.unit
     for line in lowered.lines:
         norms = line.norms[unit]
@@ -100,14 +71,7 @@ def must_be_drawn(lowered: Lowered, sampler: Sampler) -> None:
 def noisy_of(
     lowered: Lowered, engine: Engine, sampler: Sampler, lots: SecretSource
 ) -> dict[str, dict[Group, int]]:
-    """Return what an engine computes of a query, with noise; nothing is reserved.
-
-    Args:
-        lowered: The query.
-        engine: Where the rows are.
-        sampler: Where noise comes from.
-        lots: Where secrets come from.
-    """
+    """Return what an engine computes of a query, with noise; nothing is reserved."""
     return _Run(lowered, engine, sampler, lots).noisy()
 
 

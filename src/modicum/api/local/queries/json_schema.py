@@ -29,12 +29,7 @@ from modicum.release import Vocabulary
 
 
 def query_schema(vocabulary: Vocabulary | None = None) -> Schema:
-    """Return the JSON Schema of query files.
-
-    Args:
-        vocabulary: The words of a policy. Without one, every name may be a label or a
-            unit.
-    """
+    """Return the JSON Schema of query files."""
     release = _of(_of(release_schema(vocabulary), "$defs"), "release")
     kept = {
         key: schema
@@ -83,11 +78,7 @@ def _query(vocabulary: Vocabulary | None) -> Schema:
 
 
 def tables_schema(vocabulary: Vocabulary | None = None) -> Schema:
-    """Return the JSON Schema of tables files.
-
-    Args:
-        vocabulary: The words of a policy. Without one, every name may be an attribute.
-    """
+    """Return the JSON Schema of tables files."""
     tables = named(ref("table"), "the tables that may be asked")
     columns = {**named(ref("column"), "what may be named"), "minProperties": 1}
     one = name("a column")

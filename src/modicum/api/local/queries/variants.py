@@ -35,12 +35,7 @@ _HEADINGS: Final = (*_PARTS, "label", "wait")
 
 
 def of_query(query: QueryFile, decision: Decision) -> Decision:
-    """Return a decision that looks again at its query, not only at its release.
-
-    Args:
-        query: The query.
-        decision: What the ledger said to the release that it is.
-    """
+    """Return a decision that looks again at its query, not only at its release."""
     if not isinstance(decision.again, DeniedRelease):
         return decision
     again = DeniedQuery(query, decision.again)
@@ -60,15 +55,7 @@ class DeniedQuery:
     asked: DeniedRelease
 
     def largest_fit(self, vary: str, mechanism: str | None) -> Fit:
-        """Return the closest variant of the query file that would pass now.
-
-        Args:
-            vary: `loss`, or `noise`, which follows from it; `where` or `periods`.
-            mechanism: None: a query is varied as a whole.
-
-        Raises:
-            InputError: If there is no such thing to vary, or no such mechanism.
-        """
+        """Return the closest variant of the query file that would pass now."""
         if vary in _LOSS and mechanism is None:
             return self._with_loss()
         fit = self.asked.largest_fit("noise" if vary == "loss" else vary, mechanism)

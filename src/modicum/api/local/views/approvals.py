@@ -40,12 +40,7 @@ def approvals_view(heard: Iterable[ApprovalState]) -> tuple[schema.ApprovalStatu
 
 
 def vote_view(one: VoteEntry, *, current: bool) -> schema.Vote:
-    """Return a vote.
-
-    Args:
-        one: The vote.
-        current: Whether it is about the contents that are considered here.
-    """
+    """Return a vote."""
     return schema.Vote(
         entry=one.seq,
         at=one.at,
@@ -98,12 +93,7 @@ def request_view(found: Requested) -> schema.Request:
 
 
 def correction_view(release: str, found: Requested | None) -> schema.Correction:
-    """Return a correction of a past release that was requested just now.
-
-    Args:
-        release: The id of the release.
-        found: The request; None if the release is described so already.
-    """
+    """Return a correction of a past release that was requested just now."""
     return schema.Correction(
         release=release,
         request=None if found is None else request_view(found),
@@ -154,11 +144,7 @@ def pending_policy_view(one: PendingPolicy) -> schema.PendingProposal:
 
 
 def conflicts_view(weighed: ActivationPreview) -> tuple[schema.ActivationConflict, ...]:
-    """Return the rules that history exceeds under a policy.
-
-    Args:
-        weighed: What it means to activate it.
-    """
+    """Return the rules that history exceeds under a policy."""
     return tuple(
         schema.ActivationConflict(
             **asdict(conflict_view(one)),
@@ -172,12 +158,7 @@ def conflicts_view(weighed: ActivationPreview) -> tuple[schema.ActivationConflic
 def activation_view(
     weighed: ActivationPreview, done: Activation | None = None
 ) -> schema.Activation:
-    """Return what it means to activate a policy, or that it was.
-
-    Args:
-        weighed: What it means.
-        done: What was done; None if it is only weighed.
-    """
+    """Return what it means to activate a policy, or that it was."""
     new, old = weighed.successor.policy, weighed.replaced.policy
     changed = done is not None and done.changed
     return schema.Activation(

@@ -48,13 +48,7 @@ class CompiledRule:
 def compiled_rules(
     compiled: CompiledPolicy, start: int = 0, stop: int | None = None
 ) -> Iterator[CompiledRule]:
-    """Yield the rules over history, and then those on each release alone.
-
-    Args:
-        compiled: The policy.
-        start: The place of the first, from 0.
-        stop: The place to end before; None for all.
-    """
+    """Yield the rules over history, and then those on each release alone."""
     logic = Logic(compiled.policy.vocabulary)
     before = 0
     for rules, pruned in (
@@ -68,12 +62,7 @@ def compiled_rules(
 
 
 def compiled_rule(compiled: CompiledPolicy, identifier: str) -> CompiledRule | None:
-    """Return the rule with an id; None if there is none.
-
-    Args:
-        compiled: The policy.
-        identifier: The id, exactly: scope and settings in the policy's order.
-    """
+    """Return the rule with an id; None if there is none."""
     before = 0
     for rules in (compiled.rules, compiled.release_rules):
         number = rules.number(identifier)
@@ -91,21 +80,13 @@ def _within(start: int, stop: int | None, before: int) -> slice:
 
 
 def kept(witness: Sequence[int]) -> tuple[int, int]:
-    """Return how many rules are constraining, and how many are implied.
-
-    Args:
-        witness: For each rule the number of one that implies it, or -1.
-    """
+    """Return how many rules are constraining, and how many are implied."""
     count = sum(1 for one in witness if one < 0)
     return count, len(witness) - count
 
 
 def by_unit(compiled: CompiledPolicy) -> dict[str, tuple[int, int]]:
-    """Return for each unit how many rules over history constrain or are implied.
-
-    Args:
-        compiled: The policy.
-    """
+    """Return for each unit how many rules over history constrain or are implied."""
     contexts = len(compiled.rules.contexts)
     constraining: Counter[str] = Counter()
     every: Counter[str] = Counter()

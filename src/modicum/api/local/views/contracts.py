@@ -56,11 +56,7 @@ def contract_view(flow: Flow) -> schema.Contract:
 
 
 def recorded_flow_to_dict(flow: Flow) -> dict[str, Any]:
-    """Return a contract exactly, as the ledger keeps it, and what became of it.
-
-    Args:
-        flow: The contract.
-    """
+    """Return a contract exactly, as the ledger keeps it, and what became of it."""
     return {
         "contract": to_plain(flow.contract),
         "by": flow.by,
@@ -77,14 +73,7 @@ def recorded_flow_to_dict(flow: Flow) -> dict[str, Any]:
 
 
 def recorded_flow(told: Mapping[str, Any]) -> Flow:
-    """Return what `recorded_flow_to_dict` was given.
-
-    Args:
-        told: What it returned.
-
-    Raises:
-        ValueError: If it is something else.
-    """
+    """Return what `recorded_flow_to_dict` was given."""
     fields = dict(told)
     try:
         contract = from_plain(fields.pop("contract"))
@@ -124,12 +113,7 @@ def _consent_view(one: Consent) -> schema.Consent:
 def listed_view(
     looked: ContractReview, *, recorded: bool = False
 ) -> schema.ListedContract:
-    """Return a contract as an item of a list.
-
-    Args:
-        looked: The contract.
-        recorded: Whether to add it exactly as the ledger keeps it.
-    """
+    """Return a contract as an item of a list."""
     flow = looked.flow
     return schema.ListedContract(
         **asdict(contract_view(flow)),
@@ -147,15 +131,7 @@ def details_view(
     deep: bool = True,
     recorded: bool = False,
 ) -> schema.ContractDetails:
-    """Return a contract as its owners read it before they agree.
-
-    Args:
-        found: The contract.
-        program: Its program; None if it has none, or it cannot be read.
-        inspection: What there is to say about the program.
-        deep: Whether to add the losses of all rules, and who filled what is full.
-        recorded: As for `listed_view`.
-    """
+    """Return a contract as its owners read it before they agree."""
     contract = found.looked.flow.contract
     terms, shown = contract.terms, None
     if isinstance(terms, TaskTerms) and program is not None and inspection is not None:
@@ -265,12 +241,7 @@ def version_receipt_view(said: RecordedVersionVote) -> schema.VersionVoteReceipt
 
 
 def data_set_view(name: str, one: DataSet) -> schema.DataSet:
-    """Return a data set and its versions.
-
-    Args:
-        name: Its name.
-        one: The data set.
-    """
+    """Return a data set and its versions."""
     return schema.DataSet(
         data=name,
         owners={who: tuple(keys) for who, keys in one.ownership.owners.items()},

@@ -27,12 +27,7 @@ _SHOWN = 60
 
 
 def entry_view(record: Record, event: Event) -> Entry:
-    """Return an entry as an item of a list.
-
-    Args:
-        record: The entry as it is stored.
-        event: What it says.
-    """
+    """Return an entry as an item of a list."""
     return Entry(
         seq=record.seq,
         at=event.at,
@@ -45,11 +40,7 @@ def entry_view(record: Record, event: Event) -> Entry:
 
 
 def what_of(body: Body) -> str:
-    """Return what an event is about, in few words.
-
-    Args:
-        body: The event.
-    """
+    """Return what an event is about, in few words."""
     match body:
         case (
             escrow_events.PolicyActivated(name=name, digest=digest)
@@ -125,11 +116,7 @@ def status_view(view: LedgerView) -> policy_schema.Status:
 
 
 def understated(view: LedgerView) -> tuple[Problem, ...]:
-    """Return why rules show less than was released: their unit was redefined.
-
-    Args:
-        view: The ledger.
-    """
+    """Return why rules show less than was released: their unit was redefined."""
     state = view.state()
     counted = state.releases.counted_seqs(state.at)
     found = redefined_units(state.policies, counted, view.policy())
@@ -137,12 +124,7 @@ def understated(view: LedgerView) -> tuple[Problem, ...]:
 
 
 def policy_view(compiled: CompiledPolicy, state: State) -> policy_schema.PolicyStatus:
-    """Return the policy that rules are from, and the ledger.
-
-    Args:
-        compiled: The policy.
-        state: The state at the head.
-    """
+    """Return the policy that rules are from, and the ledger."""
     active, policy = state.policy, compiled.policy
     return policy_schema.PolicyStatus(
         policy=NamedPolicy(
@@ -162,11 +144,7 @@ def policy_view(compiled: CompiledPolicy, state: State) -> policy_schema.PolicyS
 
 
 def standing_view(loss: RuleLoss) -> policy_schema.RuleStanding:
-    """Return where a rule stands.
-
-    Args:
-        loss: What it was charged.
-    """
+    """Return where a rule stands."""
     shown = loss_view(loss)
     return policy_schema.RuleStanding(
         rule=shown.rule,
@@ -188,11 +166,7 @@ def standing_view(loss: RuleLoss) -> policy_schema.RuleStanding:
 
 
 def standing_word(loss: RuleLoss) -> str:
-    """Return how full a rule is, in a word.
-
-    Args:
-        loss: What it was charged.
-    """
+    """Return how full a rule is, in a word."""
     if not loss.own_filter.enforced:
         return "not limited"
     if not loss.allowed:

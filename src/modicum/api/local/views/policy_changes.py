@@ -47,13 +47,7 @@ def conflict_view(conflict: Conflict) -> schema.Conflict:
 def simulation_view(
     compiled: CompiledPolicy, history: History, found: WhatIf
 ) -> schema.Simulation:
-    """Return what a policy would have decided.
-
-    Args:
-        compiled: The policy.
-        history: What happened.
-        found: What the policy says to it.
-    """
+    """Return what a policy would have decided."""
     policy = compiled.policy
     return schema.Simulation(
         policy=schema.PolicyName(name=policy.name, digest=policy.digest),
@@ -112,13 +106,7 @@ def totals(found: WhatIf) -> schema.Totals:
 def differences_view(
     old: CompiledPolicy, new: CompiledPolicy, found: Differences
 ) -> schema.PolicyDiff:
-    """Return how two policies differ.
-
-    Args:
-        old: The policy that holds.
-        new: The one that would.
-        found: How they differ.
-    """
+    """Return how two policies differ."""
     return schema.PolicyDiff(
         old=_named(old),
         new=_named(new),

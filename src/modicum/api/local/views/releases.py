@@ -39,13 +39,7 @@ def listed_view(one: Standing) -> schema.ListedRelease:
 def release_view(
     standing: Standing, release: RecordedRelease, vocabulary: Vocabulary
 ) -> schema.PricedRelease:
-    """Return a release: what it is, what it costs, and its status.
-
-    Args:
-        standing: Where it stands.
-        release: What it is and costs.
-        vocabulary: The units of the policy, to say how losses are derived.
-    """
+    """Return a release: what it is, what it costs, and its status."""
     return schema.PricedRelease(
         release=release.id,
         status=standing.status.value,
@@ -67,15 +61,7 @@ def details_view(
     story: Iterable[ReleaseEntry],
     recorded: Plain | UnsetType = UNSET,
 ) -> schema.ReleaseDetails:
-    """Return a release with its history.
-
-    Args:
-        standing: As for `release_view`.
-        release: As for `release_view`.
-        vocabulary: As for `release_view`.
-        story: Its entries, the oldest first.
-        recorded: The release exactly as the ledger keeps it, if asked for.
-    """
+    """Return a release with its history."""
     return schema.ReleaseDetails(
         **asdict(release_view(standing, release, vocabulary)),
         day=date.fromordinal(standing.day).isoformat(),
@@ -125,14 +111,7 @@ def decision_view(
     words: bool = False,
     losses: LossesTold = "all",
 ) -> schema.Decision:
-    """Return a decision, with why it is denied.
-
-    Args:
-        decision: The decision.
-        found: Why it is denied; None if that was not looked up.
-        words: Whether to add the text; then all losses are included.
-        losses: Which rules to include.
-    """
+    """Return a decision, with why it is denied."""
     shown = decision.view(found, losses="all" if words else losses)
     if not words:
         return shown

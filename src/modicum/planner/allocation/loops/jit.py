@@ -29,11 +29,7 @@ def compiled(loop: _Loop) -> _Loop:
 
 
 def code_digest(loop: Any) -> str:
-    """Return a digest of a compiled loop's code, and of the loops that it calls.
-
-    Args:
-        loop: What `compiled` returned.
-    """
+    """Return a digest of a compiled loop's code, and of the loops that it calls."""
     code, around = loop.py_func.__code__, dict(loop.py_func.__globals__)
     for name in code.co_names:
         if isinstance(around.get(name), ModuleType):
