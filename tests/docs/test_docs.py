@@ -769,3 +769,22 @@ def test_the_tables_of_json_documents_are_current() -> None:
     page: str = tool("json_reference").page(shown)
     assert page.count("<!-- shape: ") > 15
     assert shown == page, "run .venv/bin/python tools/json_reference.py"
+
+
+def test_the_picture_of_the_packages_is_current() -> None:
+    drawing = tool("architecture")
+    shown = drawing.PICTURE.read_text(encoding="utf-8")
+    assert shown == drawing.picture(), "run .venv/bin/python tools/architecture.py"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [DOCS / "explanation" / "architecture.md", ROOT / "CONTRIBUTING.md"],
+    ids=name_of,
+)
+def test_the_files_that_a_page_names_are_there(page: Path) -> None:
+    named = re.findall(r"`([a-z_/]+/(?:[a-z_]+\.py)?)`", page.read_text("utf-8"))
+    places = [ROOT / "src" / "modicum", ROOT]
+    missing = [one for one in named if not any((at / one).exists() for at in places)]
+    assert len(named) > 5
+    assert not missing

@@ -69,6 +69,34 @@ def test_no_file_has_a_name_that_says_nothing() -> None:
     assert not empty & {path.stem for path in SOURCES}
 
 
+#: Words for what is said and heard, and for places and times, that name no thing.
+_NO_NOUNS = {
+    *("told", "said", "asked", "heard", "spoken", "telling", "saying", "asking"),
+    *("hearing", "words", "beside", "meanwhile", "elsewhere", "again", "beforehand"),
+    *("surely", "given", "found", "looked", "shown", "kept", "seen"),
+}
+#: Terms of the field and of the platform that end so.
+_TERMS = {
+    *(
+        "accounting",
+        "binding",
+        "decoding",
+        "encoding",
+        "matching",
+        "pending",
+        "pricing",
+    ),
+    *("pruning", "repricing", "ring", "rounding", "sampling", "setting", "signing"),
+    *("standing", "training", "wiring"),
+}
+
+
+def test_files_are_named_by_nouns() -> None:
+    parts = {part for path in SOURCES for part in path.stem.split("_")}
+    assert not parts & _NO_NOUNS
+    assert not {one for one in parts if one.endswith("ing")} - _TERMS
+
+
 @pytest.mark.parametrize("folder", ["accounting", "policy", "ledger"])
 def test_decisions_know_no_tolerance_and_no_rounding_to_nearest(folder: str) -> None:
     for path in (ROOT / "src" / "modicum" / folder).rglob("*.py"):

@@ -1,1 +1,1 @@
-"""A ledger that a server keeps, through the verbs of a workspace."""
+"""A ledger that a server keeps, through the operations of a workspace."""

@@ -1,4 +1,4 @@
-"""The ground floor: errors, marked documents, exact numbers, canonical bytes.
+"""Errors, documents with places, exact numbers, canonical bytes.
 
 Nothing here knows about privacy; nothing here does I/O.
 """

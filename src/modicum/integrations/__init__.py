@@ -1,1 +1,1 @@
-"""Other libraries and commands, held to what is reserved for them."""
+"""Other libraries and commands, under a reservation."""

@@ -1,4 +1,4 @@
-"""Planning: who is active when, which requests to accept, what a workload would get.
+"""Which requests of a round to accept, and what a workload would get.
 
 `rotation`, `unlocking` and `outlook` say who is active and how much of a budget is
 open. `rounds` makes the problem of a round out of requests and of what was spent;

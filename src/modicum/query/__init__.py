@@ -1,4 +1,4 @@
-"""Private SQL: from the text of a query to mechanisms that can be priced and run.
+"""Private SQL: from the text of a query to mechanisms with a price.
 
 A query is read (`parsing`), its rows are bounded in several privacy units at once
 (`bounding`), each aggregate becomes a mechanism with a sensitivity per unit

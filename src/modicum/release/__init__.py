@@ -1,4 +1,4 @@
-"""What is asked: the description of a release, read strictly and priced.
+"""Releases: description, parser, price.
 
 The words a release may use (attributes, labels, units) come from a policy as a
 `Vocabulary`; a word outside it is an error, never "no rule matched".

@@ -1,1 +1,1 @@
-"""Statements about a ledger for people outside: an HTML page, a registry's records."""
+"""Statements about a ledger for people: HTML, JSON, records for a registry."""

@@ -1,1 +1,1 @@
-"""Where programs run that nobody trusts: in bubblewrap, gVisor or WebAssembly."""
+"""Untrusted programs, in bubblewrap, gVisor or WebAssembly."""

@@ -1,1 +1,1 @@
-"""Storage: where ledgers live, and how turns are taken there."""
+"""SQLite and PostgreSQL: where ledgers are stored, and who may write next."""

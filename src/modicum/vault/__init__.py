@@ -1,4 +1,4 @@
-"""The vault: data and withheld results, each encrypted under a key of its own."""
+"""Data and withheld results, each encrypted under a key of its own."""
 
 from modicum.vault.key_files import (
     FileKeys,

@@ -1,4 +1,4 @@
-"""Seeded generators of believable work: organizations, and requests to plan for.
+"""Generators of example organizations, and of requests to plan for.
 
 `acme_health` is an example organization. `cohere` and `dpolicy` make requests of the
 published evaluations, in columns (`model`), of types that our accounting prices

@@ -1,1 +1,1 @@
-"""Serving: one ledger, many clients, and one writer."""
+"""One writer for the many clients of a ledger."""

@@ -1,4 +1,4 @@
-"""The product's verbs, over ports that the shell must offer."""
+"""The product's operations on a ledger: check, submit, govern, plan, query."""
 
 from typing import TYPE_CHECKING
 

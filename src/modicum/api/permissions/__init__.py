@@ -1,1 +1,1 @@
-"""Who may do what: identities, their roles, and the data sets that these are for."""
+"""Identities, roles and tokens: who may do what with which data sets."""

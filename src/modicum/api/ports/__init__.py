@@ -1,1 +1,1 @@
-"""What the product needs from the world: ports of storage, engines and the escrow."""
+"""What operations need from the world: storage, engines, an escrow."""
