@@ -18,11 +18,10 @@ from samples.contracts import Drawer, activation
 
 from modicum.core.errors import ModicumError
 from modicum.ledger import State
-from modicum.ledger.log import events
+from modicum.ledger.log import approval_statement, events
 from modicum.ledger.log.event_codec import to_plain
 from modicum.ledger.log.events import Body, Event
 from modicum.ledger.replay.snapshot import _state
-from modicum.ledger.state import state as state_module
 from modicum.ledger.state.escrow import EscrowBody, escrow_to_plain
 
 STEPS = 150
@@ -69,7 +68,7 @@ def live_through(seed: int, seen: Counter[tuple[str, bool]] | None = None) -> St
 @pytest.fixture(autouse=True)
 def signatures_are_genuine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Signatures have tests of their own; whose key it is matters here."""
-    monkeypatch.setattr(state_module, "is_genuine", lambda *_: True)
+    monkeypatch.setattr(approval_statement, "is_genuine", lambda *_: True)
     monkeypatch.setattr(State, "is_present", lambda *_: True)
 
 

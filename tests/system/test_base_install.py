@@ -214,7 +214,7 @@ def test_python_names_the_extra(base: Environment, folder: Path) -> None:
     assert _python(base, folder, _PYTHON) == {
         "count": query,
         "contract_risk": query,
-        "made_up_answers": query,
+        "synthetic_answers": query,
         "own_risk": query,
         "query_risk": query,
         "rdr": query,
@@ -233,12 +233,14 @@ print("null")
 """
 
 
-@pytest.mark.parametrize("extra", ["server", "remote"])
+@pytest.mark.parametrize(
+    ("extra", "package"), [("server", "server"), ("remote", "client")]
+)
 def test_a_server_and_its_clients_need_no_other_extra(
-    extra: str, tmp_path: Path
+    extra: str, package: str, tmp_path: Path
 ) -> None:
     env = Environment(tmp_path / "venv", f"modicum[{extra}]")
-    _python(env, tmp_path, _EVERY_MODULE.format(extra))
+    _python(env, tmp_path, _EVERY_MODULE.format(package))
 
 
 _SERVED = """
@@ -275,7 +277,7 @@ def test_every_library_that_is_imported_is_needed_or_of_an_extra() -> None:
     """What is installed beside modicum is loaded by name, not imported."""
     found = set()
     for path in SOURCES.rglob("*.py"):
-        if "catalogue/programs" in path.as_posix():
+        if "sandbox/programs" in path.as_posix():
             continue  # They run in a sandbox, on what it has.
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):

@@ -21,6 +21,9 @@ class ArgumentError(InputError):
 def argument(name: str) -> str:
     """Return how a message names an argument; a command names its option instead.
 
+    Args:
+        name: The argument.
+
     Returns:
         Its name, so written that nothing which people call their columns is taken
         for it.
@@ -45,6 +48,9 @@ def exact(name: str, value: Number, *, by: str = "") -> Fraction:
         name: What it is, for messages.
         value: A finite number, or its text.
         by: The argument that gives it; empty for none.
+
+    Returns:
+        The number.
 
     Raises:
         InputError: If it is no finite number, or beyond 1e-60 and 1e60 in size: floats
@@ -84,6 +90,9 @@ def above_zero(name: str, value: Number, *, by: str = "") -> Fraction:
         value: A finite number, or its text.
         by: The argument that gives it; empty for none.
 
+    Returns:
+        The number.
+
     Raises:
         InputError: If it is no number, or not above 0.
 
@@ -114,6 +123,9 @@ def at_least_zero(name: str, value: Number, *, by: str = "") -> Fraction:
         value: A finite number, or its text.
         by: The argument that gives it; empty for none.
 
+    Returns:
+        The number.
+
     Raises:
         InputError: If it is no number, or negative.
 
@@ -143,6 +155,9 @@ def proportion(name: str, value: Number, *, by: str = "") -> Fraction:
         name: What it is, for messages.
         value: A finite number, or its text.
         by: The argument that gives it; empty for none.
+
+    Returns:
+        The number.
 
     Raises:
         InputError: If it is no number, or not above 0 and at most 1.
@@ -175,6 +190,9 @@ def count(name: str, value: int, *, least: int, by: str = "") -> int:
         least: The least one that will do.
         by: The argument that gives it; empty for none.
 
+    Returns:
+        The number.
+
     Raises:
         InputError: If it is not whole, or less.
 
@@ -204,6 +222,15 @@ def mistake(
     near: str = "",
 ) -> ArgumentError:
     """Return the error for a number that will not do.
+
+    Args:
+        message: What is wrong with which value.
+        remedy: What to give.
+        code: The kind of mistake.
+        near: What may have been meant, as `nearest` says it.
+
+    Returns:
+        The error, to be raised.
 
     Neighboring relation:
         None: nothing is read from a table.

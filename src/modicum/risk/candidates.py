@@ -34,6 +34,9 @@ def candidates(values: Iterable[Number]) -> tuple[Fraction, ...]:
         values: Epsilons above 0, each once, in any order; a float stands for its
             shortest decimal.
 
+    Returns:
+        The same, exact, rising.
+
     Raises:
         InputError: If there is none, one is not above 0, or one stands there twice.
 

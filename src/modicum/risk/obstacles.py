@@ -41,6 +41,12 @@ _OF_A_LIST: Final = frozenset({"this", "expressions"})
 def unknown_function(select: exp.Select) -> str:
     """Return what of a query is not known to compute of one row; empty if nothing is.
 
+    Args:
+        select: The query.
+
+    Returns:
+        The text of the first such thing, shortened.
+
     Neighboring relation:
         A person's rows are removed. Where nothing is strange, all other rows are read
         as they were, whatever hers say; that is what closed forms rest on.
@@ -72,6 +78,9 @@ def unknown_function(select: exp.Select) -> str:
 
 def may_fail(select: exp.Select) -> bool:
     """Tell whether a row may be such that the query ends with an error.
+
+    Args:
+        select: A query without strangers.
 
     Returns:
         Whether something in it, a division for one, is not known to end well.

@@ -57,6 +57,9 @@ class Measure:
 def outputs_of(select: exp.Select) -> tuple[tuple[str, bool], ...]:
     """Return the names of a query's outputs, and whether each is a key.
 
+    Args:
+        select: The query.
+
     Raises:
         InputError: If none is an aggregate.
     """
@@ -73,7 +76,11 @@ def outputs_of(select: exp.Select) -> tuple[tuple[str, bool], ...]:
 
 
 def has_aggregate(tree: exp.Expr) -> bool:
-    """Tell whether an aggregate stands in an expression."""
+    """Tell whether an aggregate stands in an expression.
+
+    Args:
+        tree: The expression.
+    """
     return tree.find(exp.AggFunc) is not None
 
 
@@ -120,7 +127,11 @@ def _selected(select: exp.Select, place: str) -> exp.Expr:
 
 
 def measures_of(select: exp.Select) -> tuple[Measure, ...]:
-    """Return the outputs of a query that are aggregates, and nothing more."""
+    """Return the outputs of a query that are aggregates, and nothing more.
+
+    Args:
+        select: The query.
+    """
     return tuple(
         measure
         for one in select.selects
@@ -129,7 +140,11 @@ def measures_of(select: exp.Select) -> tuple[Measure, ...]:
 
 
 def measure_of(output: exp.Expr) -> Measure | None:
-    """Return the aggregate that an output is; None if it is anything else."""
+    """Return the aggregate that an output is; None if it is anything else.
+
+    Args:
+        output: The output, without its name.
+    """
     called = output.sql("duckdb")
     condition = None
     if isinstance(output, exp.Filter):
@@ -157,7 +172,12 @@ def measure_of(output: exp.Expr) -> Measure | None:
 
 
 def no_number(called: str, kind: str) -> InputError:
-    """Return the error for an answer that is no number."""
+    """Return the error for an answer that is no number.
+
+    Args:
+        called: The text or name of the output.
+        kind: What it is instead, such as `a date or time`.
+    """
     return InputError(
         Problem(
             Code.DOES_NOT_FIT,
@@ -169,5 +189,10 @@ def no_number(called: str, kind: str) -> InputError:
 
 
 def unread(reason: str, remedy: str) -> InputError:
-    """Return the error for what is not read in a query."""
+    """Return the error for what is not read in a query.
+
+    Args:
+        reason: What it is.
+        remedy: What to write instead.
+    """
     return InputError(Problem(Code.NOT_IN_SUBSET, reason, help=remedy))

@@ -87,7 +87,11 @@ class Profile:
         return float(self.values[np.searchsorted(self.people.cumsum(), rank)])
 
     def above(self, distance: float) -> int:
-        """Return how many people have a greater distance."""
+        """Return how many people have a greater distance.
+
+        Args:
+            distance: The distance.
+        """
         return int(self.people[self.values > distance].sum())
 
 

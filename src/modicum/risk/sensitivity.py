@@ -44,7 +44,11 @@ class PublicBounds:
     rows_max: int | None = None
 
     def of(self, measure: Measure) -> Bounds | None:
-        """Return the bounds of what an aggregate is computed of; None if undeclared."""
+        """Return the bounds of what an aggregate is computed of; None if undeclared.
+
+        Args:
+            measure: The aggregate.
+        """
         if measure.value is None:
             return None
         for text in plain_texts(measure.value):
@@ -55,6 +59,9 @@ class PublicBounds:
 
 def plain_texts(value: exp.Expr) -> list[str]:
     """Return the texts that mean a value, in small letters and without tables.
+
+    Args:
+        value: What an aggregate is computed of, for a row.
 
     Returns:
         Its own text first. What is taken of some rows only is also called as what is
@@ -299,6 +306,9 @@ def bounds_by_value(
             the names of tables do not tell values apart. The name `""` is that of any
             other.
         question: The query.
+
+    Returns:
+        The same, by texts that `PublicBounds` knows.
 
     Raises:
         GivenError: If the query aggregates no such value, or one has bounds twice.

@@ -40,6 +40,10 @@ class SearchResult:
 def reached(noise: Noise, search: PrivateSearch) -> list[Fraction]:
     """Return the candidates that their noise reaches, rising.
 
+    Args:
+        noise: The noise.
+        search: The candidates.
+
     Returns:
         Those at which the noise has the epsilon, at its delta, that it is named by.
 

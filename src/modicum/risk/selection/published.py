@@ -102,6 +102,9 @@ def _why(chosen: Fraction | None, words: str, offered: int, *, somebody: bool) -
 def advice(noise: Noise) -> tuple[str, ...]:
     """Return what an epsilon that is computed from rows is told with.
 
+    Args:
+        noise: The noise.
+
     Returns:
         Sentences.
 

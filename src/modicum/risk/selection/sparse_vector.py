@@ -34,6 +34,9 @@ def selection(eps: Number) -> Selection:
     Args:
         eps: Both together; > 0.
 
+    Returns:
+        The parts, which add up exactly.
+
     Raises:
         InputError: If eps is not above 0.
 

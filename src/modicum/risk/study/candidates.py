@@ -69,6 +69,9 @@ def of_people(
 def of_any_table(choice: Choice) -> tuple[Candidate, ...]:
     """Return what epsilons mean in every table, from a choice that may be released.
 
+    Args:
+        choice: A choice whose claim is `dp`.
+
     Returns:
         Its candidates: from somebody who does not move the answer to somebody who moves
         it by as much as anybody can.
@@ -145,6 +148,9 @@ def group_sizes(indicator: Indicator, groups: Sequence[str]) -> tuple[Group, ...
     Args:
         indicator: The indicators of everybody.
         groups: Names, as in the influence.
+
+    Returns:
+        The groups, in this order.
 
     Raises:
         InputError: If there is no such group.

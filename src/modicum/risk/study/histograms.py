@@ -51,6 +51,11 @@ class Histogram:
 def histogram(profile: Profile, *, epsilon: Fraction, quantity: Quantity) -> Histogram:
     """Return how many people have which number.
 
+    Args:
+        profile: The numbers of everybody at this epsilon.
+        epsilon: The candidate.
+        quantity: What the numbers are.
+
     Returns:
         A bin for each of up to 12 different numbers; 24 bins of equal width for more,
         from the least to the greatest. A number on the border of two bins belongs to

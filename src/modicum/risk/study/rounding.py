@@ -13,6 +13,12 @@ _SMALL, _LARGE = Decimal("1e-4"), Decimal("1e9")
 def near(value: float) -> str:
     """Return a number in four digits.
 
+    Args:
+        value: A number, may be infinite.
+
+    Returns:
+        It in words, rounded to nearest.
+
     Neighboring relation:
         None.
 
@@ -32,6 +38,9 @@ def at_most(value: float) -> str:
     Args:
         value: At least 0, may be infinite.
 
+    Returns:
+        It in four digits, rounded up.
+
     Neighboring relation:
         None.
 
@@ -50,6 +59,9 @@ def at_least(value: float) -> str:
 
     Args:
         value: At least 0, finite.
+
+    Returns:
+        It in four digits, rounded down.
 
     Neighboring relation:
         None.

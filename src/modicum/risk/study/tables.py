@@ -45,6 +45,9 @@ class Table:
 def ranges_table(study: Study) -> Table:
     """Return the numbers of the range plot.
 
+    Args:
+        study: What is shown.
+
     Returns:
         A row for each candidate. Parts of the greatest indicator are rounded down, half
         widths up.
@@ -85,6 +88,9 @@ def ranges_table(study: Study) -> Table:
 def units_table(study: Study) -> Table:
     """Return the numbers behind the range plot, in units, and people's own losses.
 
+    Args:
+        study: What is shown.
+
     Returns:
         A row for each candidate. Losses are rounded up.
 
@@ -121,6 +127,9 @@ def units_table(study: Study) -> Table:
 
 def groups_table(study: Study) -> Table:
     """Return the numbers of the comparison of groups.
+
+    Args:
+        study: What is shown.
 
     Returns:
         A row for each group at each candidate, as parts of the greatest indicator of
@@ -159,6 +168,10 @@ def groups_table(study: Study) -> Table:
 def histogram_table(study: Study, shown: Histogram) -> Table:
     """Return the numbers of a histogram.
 
+    Args:
+        study: What it belongs to.
+        shown: The histogram.
+
     Returns:
         A row for each bin that is not empty. A person's own loss is rounded up.
 
@@ -195,6 +208,10 @@ def histogram_table(study: Study, shown: Histogram) -> Table:
 
 def quantity_words(study: Study, shown: Histogram) -> str:
     """Return what a histogram counts, with its unit.
+
+    Args:
+        study: What it belongs to.
+        shown: The histogram.
 
     Returns:
         Words such as ``RDR, in people``.

@@ -235,8 +235,8 @@ def test_it_may_do_nothing_before_a_module_is_read(
     )
     assert changed != text
     import_first = changed.replace("import sys\n", "import socket\nimport sys\n", 1)
-    (tmp_path / "wasm_inside.py").write_text(import_first)
+    (tmp_path / "wasm_process.py").write_text(import_first)
     rights = PROJECT / "src/modicum/sandbox/init_process.py"
-    (tmp_path / "inside.py").write_text(rights.read_text())
-    monkeypatch.setattr(webassembly, "_INSIDE", tmp_path / "wasm_inside.py")
+    (tmp_path / "init_process.py").write_text(rights.read_text())
+    monkeypatch.setattr(webassembly, "_INSIDE", tmp_path / "wasm_process.py")
     assert held.score(module(HELD["traps"]), {}, None, SHORT) == 0.0
