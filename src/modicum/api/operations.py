@@ -69,8 +69,6 @@ class Operation(Generic[A]):
     def statuses(self) -> list[int]:
         """The HTTP statuses of its mistakes."""
         found = _ALWAYS | self.mistakes
-        if self.holes and self.method != "GET":
-            found |= {405}  # With an id that is empty or a dot, it is another address.
         if self.body:
             found |= {413, 415}
         if self.keyed:

@@ -54,7 +54,16 @@ class Approvers:
 
 
 def approvers(release: Description, view: LedgerView) -> Approvers:
-    """Return who is asked about a release that is there to be read. Writes nothing."""
+    """Return who is asked about a release that is there to be read. Writes nothing.
+
+    Args:
+        release: The release.
+        view: The ledger.
+
+    Raises:
+        InputError: If the release is malformed.
+        UsageError: If there is no ledger with a policy.
+    """
     book, read, now = view.look()
     recorded = price_release(release, active_policy(book))
     standing = book.standing_at(recorded.id, now)
@@ -73,6 +82,15 @@ def approvers_of(release: str, view: LedgerView) -> Approvers:
     """Return who is asked about a release that is requested, or was spoken about.
 
     Writes nothing.
+
+    Args:
+        release: Its id.
+        view: The ledger.
+
+    Raises:
+        InputError: If it does not stand, is not requested, and nobody spoke about it,
+            or they spoke about several that have this id.
+        UsageError: If there is no ledger with a policy.
     """
     book, read, now = view.look()
     said = vote_entries(release, read(0))

@@ -34,6 +34,16 @@ def price_past(
 
     A mechanism may say `attributes: all` where nobody knows what it read. Guards of
     the policy are not asked: what happened is counted, however it is described.
+
+    Args:
+        release: The release.
+        vocabulary: The words of the policy that it is counted under.
+
+    Returns:
+        The release, and what was assumed about it, in words.
+
+    Raises:
+        InputError: With every mistake found.
     """
     node, unknown = _with_every_attribute(_node(release), vocabulary)
     recorded = record_release(read_and_price(node, vocabulary))
@@ -44,6 +54,14 @@ def refuse_future(release: RecordedRelease, now: str, mark: Mark | None = None) 
     """Refuse a release that says it was out, or read rows, later than it is recorded.
 
     A day more is let through: somewhere it is tomorrow already.
+
+    Args:
+        release: A release that happened before.
+        now: The time at which it is recorded.
+        mark: Where its id stands in a file, for the message.
+
+    Raises:
+        InputError: If it was out on a later day, or a mechanism read only later days.
     """
     for one in release.mechanisms:
         first = min((low for low, _ in one.part.periods or ()), default=0)
@@ -77,7 +95,11 @@ def refuse_future(release: RecordedRelease, now: str, mark: Mark | None = None) 
 
 
 def id_of(release: Description) -> str:
-    """Return the id that a release gives itself; empty if it gives none."""
+    """Return the id that a release gives itself; empty if it gives none.
+
+    Args:
+        release: The release.
+    """
     node = _node(release)
     entries = node.entries if isinstance(node, Entries) else ()
     named = (value for key, value in entries if key.text == "release")
@@ -98,7 +120,11 @@ def _node(release: Description) -> Node:
 def _with_every_attribute(
     node: Node, vocabulary: Vocabulary
 ) -> tuple[Node, frozenset[int]]:
-    """Return a release in which `attributes: all` is written out."""
+    """Return a release in which `attributes: all` is written out.
+
+    Returns:
+        The release, and the places of the mechanisms that said so, from 0.
+    """
     found: set[int] = set()
 
     def mechanisms(value: Node) -> Node:

@@ -92,13 +92,21 @@ class LedgerBalances:
     # --- following the log ---
 
     def continues_with(self, records: Iterator[Record]) -> bool:
-        """Return whether a log is the one that was read, as far as it was read."""
+        """Return whether a log is the one that was read, as far as it was read.
+
+        Args:
+            records: The log, from the record that was folded last; that one is taken.
+        """
         if self.state.seq == 0:
             return True
         return is_entry(next(records, None), self.state.head)
 
     def fold(self, records: Iterable[Record]) -> None:
-        """Fold further records, checking that they continue the chain."""
+        """Fold further records, checking that they continue the chain.
+
+        Raises:
+            VerificationError: If they do not.
+        """
         for record in records:
             self._follow(*fold(self.state, record))
 
@@ -111,7 +119,11 @@ class LedgerBalances:
         self._follow(event, self.state.apply(event, record.hash))
 
     def decide_by(self, compiled: CompiledPolicy | None) -> None:
-        """Follow the balances of a policy from the beginning of the log."""
+        """Follow the balances of a policy from the beginning of the log.
+
+        Args:
+            compiled: The policy; None for the one that the log activates.
+        """
         if self._followed is not None:
             return
         if self.state.seq == 0:
@@ -167,7 +179,11 @@ class LedgerBalances:
     # --- what it says ---
 
     def active(self) -> CompiledPolicy | None:
-        """Return the ledger's active policy, compiled; None if there is none."""
+        """Return the ledger's active policy, compiled; None if there is none.
+
+        Raises:
+            VerificationError: If its stored text does not compile.
+        """
         policy = self.state.policy
         if policy is None:
             return None
@@ -187,7 +203,12 @@ class LedgerBalances:
         return active is not None and active.digest == compiled.policy.digest
 
     def followed(self, compiled: CompiledPolicy, read: Reader) -> Followed:
-        """Return what each rule of a policy has been charged; do not change it."""
+        """Return what each rule of a policy has been charged; do not change it.
+
+        Args:
+            compiled: The policy.
+            read: Reads the log; asked only if the balances were not followed so far.
+        """
         known = self._followed
         if known is None or known.compiled.policy.digest != compiled.policy.digest:
             changes: Iterable[LossChange] = ()
@@ -239,7 +260,16 @@ class LedgerBalances:
     def release_of(
         self, standing: Standing, record: Callable[[int], Record | None]
     ) -> RecordedRelease:
-        """Return what a release is and costs."""
+        """Return what a release is and costs.
+
+        Args:
+            standing: Where it stands.
+            record: Reads one record of the log; asked only if the release is neither
+                open nor one of the last that came in.
+
+        Raises:
+            VerificationError: If its entry is not there, or tells of another one.
+        """
         known = self.state.open.get(standing.id) or self._latest.get(standing.id)
         if known is not None:
             return known
@@ -255,7 +285,12 @@ class LedgerBalances:
         return body.release
 
     def denied_before(self, denial: Event, read: Reader) -> int | None:
-        """Return the entry that tells of a denial already; None if none does."""
+        """Return the entry that tells of a denial already; None if none does.
+
+        Args:
+            denial: The denial, as it would be added at the head.
+            read: Reads the log; asked at most once.
+        """
         return self._denials.same(denial, self.state.seq, read)
 
     def _remember(self, release: RecordedRelease) -> None:
@@ -333,7 +368,11 @@ class Entry:
         return day_of(self.now)
 
     def add(self, body: Body) -> None:
-        """Add an event."""
+        """Add an event.
+
+        Raises:
+            InputError: If it holds something that no log can hold; nothing changes.
+        """
         state = self.book.state
         event = Event(self.now, self.actor, body)
         record = _sealed(event, state)
@@ -341,7 +380,11 @@ class Entry:
         self._records.append(record)
 
     def deny(self, body: ReleaseDenied) -> int | None:
-        """Add a denial, unless the log tells of it already."""
+        """Add a denial, unless the log tells of it already.
+
+        Returns:
+            The number of the entry that does; None if it was added.
+        """
         denial = Event(self.now, self.actor, body)
         before = self.book.denied_before(denial, self.read)
         if before is None:
@@ -371,7 +414,11 @@ class Entry:
         return self.book.followed(compiled, self.read)
 
     def activate(self, compiled: CompiledPolicy) -> None:
-        """Make a policy the active one if the ledger has none yet."""
+        """Make a policy the active one if the ledger has none yet.
+
+        Raises:
+            StaleError: If another policy is active.
+        """
         if self.book.state.policy is None:
             policy = compiled.policy
             self.add(PolicyActivated(policy.digest, policy.name, policy.text))

@@ -22,7 +22,16 @@ OWN_MISTAKES = (InputError, ConflictError, UsageError, ApprovalError, StaleError
 
 
 def attempt(entry: Entry, work: Callable[[Entry], T]) -> T | ModicumError:
-    """Return what some work in a turn returns, or its mistake, which left no trace."""
+    """Return what some work in a turn returns, or its mistake, which left no trace.
+
+    Args:
+        entry: The turn.
+        work: Adds events to it.
+
+    Raises:
+        ModicumError: A mistake after something was added: nothing of this turn may
+            be stored then.
+    """
     before = entry.added
     try:
         return work(entry)
@@ -35,7 +44,15 @@ def attempt(entry: Entry, work: Callable[[Entry], T]) -> T | ModicumError:
 def each(
     entry: Entry, works: Iterable[Callable[[Entry], T | ModicumError]]
 ) -> list[T | ModicumError]:
-    """Return what each piece of work returns, done in order, or its mistake."""
+    """Return what each piece of work returns, done in order, or its mistake.
+
+    Args:
+        entry: The turn.
+        works: Each adds its own events.
+
+    Raises:
+        ModicumError: As `attempt` does.
+    """
     answers = [attempt(entry, work) for work in works]
     if all(isinstance(answer, ModicumError) for answer in answers):
         entry.withdraw_activation()

@@ -73,7 +73,11 @@ class CellBalance:
         return "" if self.loss.allowed else undated_text(self.spenders, 0)
 
     def view(self, most: int) -> RuleBalance:
-        """Return the same, as answers show it."""
+        """Return the same, as answers show it.
+
+        Args:
+            most: How many spenders to name.
+        """
         found = self.spent
         spent, limit = ordered(found.together, found.limit, found.scale)
         rho = self.rho_left
@@ -96,7 +100,13 @@ class CellBalance:
 
 
 def cell_balance(look: HeadView, rule: Rule, part: Part = EVERYTHING) -> CellBalance:
-    """Return what the fullest cell of a rule within a part was charged, and by whom."""
+    """Return what the fullest cell of a rule within a part was charged, and by whom.
+
+    Args:
+        look: The ledger.
+        rule: A rule over history of its policy.
+        part: Where to look; by default everywhere.
+    """
     compiled = look.balances.compiled
     cells = cells_of(look.balances, rule, part, look.day)
     cell = fullest(cells, compiled)
@@ -118,7 +128,15 @@ def cell_balance(look: HeadView, rule: Rule, part: Part = EVERYTHING) -> CellBal
 
 
 def rule_named(compiled: CompiledPolicy, named: str) -> Rule:
-    """Return the rule over history that a name means."""
+    """Return the rule over history that a name means.
+
+    Args:
+        compiled: The policy.
+        named: The id of a rule, or a scope that has one context only.
+
+    Raises:
+        InputError: If there is none, or the name means several.
+    """
     places = find_rules(compiled, named)
     over_history = [one.number for one in places if one.stage is Stage.HISTORY]
     if not over_history:
@@ -147,7 +165,17 @@ def part_named(
     periods: object = None,
     groups: object = None,
 ) -> Part:
-    """Return the part of the data that somebody names, as in a release."""
+    """Return the part of the data that somebody names, as in a release.
+
+    Args:
+        compiled: The policy.
+        where: Values by partitioning attribute, or a list of such boxes.
+        periods: A period, a span of them, or a list.
+        groups: A user group, a span of them, or a list.
+
+    Raises:
+        InputError: With every mistake found.
+    """
     named = {"where": where, "periods": periods, "groups": groups}
     given = {key: value for key, value in named.items() if value is not None}
     found = Problems()

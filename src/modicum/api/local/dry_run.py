@@ -18,6 +18,12 @@ def on_trial(workspace: Workspace) -> Workspace:
 
     Nothing that is done to it reaches the other one. It is read from its beginning.
     Nothing can be reserved in it: its clock stands still.
+
+    Args:
+        workspace: The ledger that is left as it is.
+
+    Raises:
+        UsageError: If there is none, or it has no policy.
     """
     book, read, now = workspace.look()
     store = TrialStore("the trial", read, book.state.seq)
@@ -49,11 +55,20 @@ class TrialStore:
         return True
 
     def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
-        """Return the records whose number exceeds `after`, in order."""
+        """Return the records whose number exceeds `after`, in order.
+
+        Args:
+            after: A number; 0 for all records.
+            limit: How many records at most; None for all.
+        """
         return islice(chain(self._stored(after), self._new(after)), limit)
 
     def record(self, seq: int) -> Record | None:
-        """Return the record with a number, or None if there is none."""
+        """Return the record with a number, or None if there is none.
+
+        Args:
+            seq: The number.
+        """
         return next(iter(self.read(seq - 1, 1)), None)
 
     @contextmanager
@@ -62,16 +77,29 @@ class TrialStore:
         yield self
 
     def append(self, records: Sequence[Record]) -> None:
-        """Keep records in memory."""
+        """Keep records in memory.
+
+        Args:
+            records: Those that follow the last one.
+        """
         self._added.extend(records)
 
     def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
-        """Return nothing: nobody waits for an answer of a trial."""
+        """Return nothing: nobody waits for an answer of a trial.
+
+        Args:
+            keys: Whatever they are.
+        """
         del keys
         return {}
 
     def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
-        """Keep nothing."""
+        """Keep nothing.
+
+        Args:
+            answers: Whatever they are.
+            forget_before: Whenever it is.
+        """
 
     def close(self) -> None:
         """Do nothing: nothing was opened."""

@@ -50,7 +50,17 @@ _NAMED_MAX = 5
 def price_release(
     release: Description, compiled: CompiledPolicy, *, guarded: bool = True
 ) -> RecordedRelease:
-    """Return a release, read and priced under a policy, as the ledger keeps it."""
+    """Return a release, read and priced under a policy, as the ledger keeps it.
+
+    Args:
+        release: The release.
+        compiled: The policy.
+        guarded: Whether the guards of the policy look at it. What happened already
+            is counted, however badly it is described.
+
+    Raises:
+        InputError: With every mistake found.
+    """
     vocabulary = compiled.policy.vocabulary
     priced = read_and_price(release, vocabulary)
     recorded = record_release(priced)
@@ -63,7 +73,11 @@ def price_release(
 def _refuse_guarded(
     recorded: RecordedRelease, policy: Policy, marks: Sequence[Mark | None]
 ) -> None:
-    """Refuse mechanisms whose description lacks what a guard of the policy asks for."""
+    """Refuse mechanisms whose description lacks what a guard of the policy asks for.
+
+    Raises:
+        InputError: With the guard's own words, for each mechanism and guard.
+    """
     found = Problems()
     facts = facts_of(recorded, policy.vocabulary)
     for mechanism, one, mark in zip(recorded.mechanisms, facts, marks, strict=True):
@@ -126,7 +140,11 @@ def every_period(release: RecordedRelease, compiled: CompiledPolicy) -> str:
 
 
 def charged_periods(compiled: CompiledPolicy) -> str:
-    """Return the periods that rules add up by, such as `every day`; empty for none."""
+    """Return the periods that rules add up by, such as `every day`; empty for none.
+
+    Args:
+        compiled: The policy.
+    """
     vocabulary = compiled.policy.vocabulary
     units = dict.fromkeys(base.unit for base in compiled.rules.bases)
     periods = dict.fromkeys(space_of(unit, vocabulary).period for unit in units)
@@ -136,7 +154,14 @@ def charged_periods(compiled: CompiledPolicy) -> str:
 def first_answer(
     asking: Evaluation, balances: Balances, recorded: RecordedRelease, day: int
 ) -> Decision:
-    """Return what the rules say to a release that the ledger does not know."""
+    """Return what the rules say to a release that the ledger does not know.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        balances: What was charged.
+        recorded: The release.
+        day: The day on which it is decided, as an ordinal.
+    """
     verdict = decide(balances, recorded, day)
     return answer_to(asking, balances.compiled, recorded, verdict)
 
@@ -149,7 +174,16 @@ def answer_to(
     status: Status = "checked",
     expires_at: str = "",
 ) -> Decision:
-    """Return the answer to a release that was decided on the ledger as it is now."""
+    """Return the answer to a release that was decided on the ledger as it is now.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        compiled: The policy that it was decided by.
+        recorded: The release.
+        verdict: What the rules say.
+        status: Where it will stand.
+        expires_at: When its reservation will run out; empty if there will be none.
+    """
     book, state = asking.book, asking.book.state
     is_active = book.is_active(compiled)
     notices = [
@@ -229,7 +263,16 @@ def _static(recorded: RecordedRelease, compiled: CompiledPolicy) -> Iterator[str
 def refuse_other(
     known: Standing, recorded: RecordedRelease, mark: Mark | None = None
 ) -> None:
-    """Refuse a release whose id cannot be given to it."""
+    """Refuse a release whose id cannot be given to it.
+
+    Args:
+        known: Where the id stands.
+        recorded: The release that was described.
+        mark: Where its id stands, for messages.
+
+    Raises:
+        ConflictError: If the id stands with other contents, or was given up.
+    """
     if known.content != recorded.content:
         raise id_taken(known, mark)
     if not known.status.counts:
@@ -247,7 +290,17 @@ def refuse_other(
 def refuse_requested(
     book: LedgerBalances, one: RecordedRelease, by: str, mark: Mark | None
 ) -> None:
-    """Refuse a release whose id somebody else asks for, with other contents."""
+    """Refuse a release whose id somebody else asks for, with other contents.
+
+    Args:
+        book: The book, read up to the head; the id does not stand in it.
+        one: The release.
+        by: Who brings it in.
+        mark: Where its id stands, for messages.
+
+    Raises:
+        ConflictError: If somebody else asks for another release under this id.
+    """
     known = book.state.waiting.held_by_another(one.id, one.content, by)
     if known is not None:
         raise requested_by_another(known, mark)
@@ -260,7 +313,15 @@ def corrected_answer(
     charged: RecordedRelease,
     now: RecordedRelease,
 ) -> Decision:
-    """Return what the rules would say to a past release were it described otherwise."""
+    """Return what the rules would say to a past release were it described otherwise.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        balances: What was charged, this release included.
+        known: Where it stands.
+        charged: The release as it was charged.
+        now: The release as it is to be charged.
+    """
     balances.take_back(charged, known.day)
     try:
         decision = first_answer(asking, balances, now, known.day)
@@ -272,7 +333,14 @@ def corrected_answer(
 def repeated_answer(
     asking: Evaluation, balances: Balances, known: Standing, charged: RecordedRelease
 ) -> Decision:
-    """Return the answer to a release that stands already; nothing is added."""
+    """Return the answer to a release that stands already; nothing is added.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        balances: What was charged, this release included.
+        known: Where it stands.
+        charged: The release as it was charged.
+    """
     decision = corrected_answer(asking, balances, known, charged, charged)
     reserved = known.status is ReleaseStatus.RESERVED
     return replace(

@@ -45,7 +45,12 @@ class ReleaseEntry:
 
 
 def history_of(release: str, records: Iterable[Record]) -> tuple[ReleaseEntry, ...]:
-    """Return what a log tells about a release, oldest first."""
+    """Return what a log tells about a release, oldest first.
+
+    Args:
+        release: Its id.
+        records: The log, or the part of it that is asked.
+    """
     return tuple(_story(release, records))
 
 
@@ -59,7 +64,11 @@ def _story(release: str, records: Iterable[Record]) -> Iterator[ReleaseEntry]:
 
 
 def release_named(body: Body) -> str:
-    """Return the id of the release that an event is about; empty if it is of none."""
+    """Return the id of the release that an event is about; empty if it is of none.
+
+    Args:
+        body: The event.
+    """
     match body:
         case (
             ReleaseReserved()
@@ -115,7 +124,12 @@ def denied_release(release: str, records: Iterable[Record]) -> InputError:
 
 
 def standings_at(book: LedgerBalances, now: str) -> list[Standing]:
-    """Return where every release stands that was let in, oldest first."""
+    """Return where every release stands that was let in, oldest first.
+
+    Args:
+        book: The book of the ledger.
+        now: The time; reservations that have run out by then stand as expired.
+    """
     found = (book.standing_at(one, now) for one in book.state.releases)
     return [one for one in found if one is not None]
 

@@ -97,7 +97,11 @@ class LiveLedger:
         return self.book.state.seq - self._snapshot_seq
 
     def must_exist(self) -> None:
-        """Refuse to go on if there is no ledger."""
+        """Refuse to go on if there is no ledger.
+
+        Raises:
+            UsageError: If there is none.
+        """
         if not self._store.exists():
             raise UsageError(
                 Problem(
@@ -108,7 +112,15 @@ class LiveLedger:
             )
 
     def read(self, *, deciding: bool = False) -> LedgerBalances:
-        """Return the book with what was appended since; takes no turn."""
+        """Return the book with what was appended since; takes no turn.
+
+        Args:
+            deciding: Whether balances will be asked for.
+
+        Raises:
+            UsageError: If there is no ledger and no policy to begin one with.
+            VerificationError: If the log contradicts itself, or what was read before.
+        """
         if self._is_there():
             self._follow(self._store.read, deciding=deciding)
         elif self._policy is None:
@@ -156,7 +168,15 @@ class LiveLedger:
         return result
 
     def refuse_jump(self, now: str = "") -> None:
-        """Refuse a clock that moved on by far more than the time that went by."""
+        """Refuse a clock that moved on by far more than the time that went by.
+
+        Args:
+            now: What the clock says; empty to ask it.
+
+        Raises:
+            UnavailableError: If it did since a time that is believed: when this
+                process began, or that of the last entry.
+        """
         now, at = now or self._clock.now(), self.book.state.at
         believed = self._clock.believed(now, at)
         if at and believed < now:
@@ -189,7 +209,11 @@ class LiveLedger:
             self._snapshots.save_snapshot(write_snapshot(self.book.snapshot()))
 
     def _is_there(self) -> bool:
-        """Return whether there is a ledger."""
+        """Return whether there is a ledger.
+
+        Raises:
+            VerificationError: If there is none, and there was one.
+        """
         is_there = self._store.exists()
         if not is_there and (self._read_to[0] or self._resumed().state.seq):
             raise lost_entries(self._store.name, "it is gone")
@@ -219,7 +243,11 @@ class LiveLedger:
         self._read_to = (book.state.seq, book.state.head)
 
     def _follow_a_little(self) -> bool:
-        """Fold some of what is new, if anything was read before."""
+        """Fold some of what is new, if anything was read before.
+
+        Returns:
+            Whether there was something. What is wrong is told in the turn.
+        """
         before = self.book.state.seq
         if before:
             with suppress(ModicumError):
@@ -268,7 +296,12 @@ class LiveLedger:
 
 
 def lost_entries(name: str, why: str) -> VerificationError:
-    """Return the mistake of a log that lost what it had."""
+    """Return the mistake of a log that lost what it had.
+
+    Args:
+        name: What people call it.
+        why: What shows it.
+    """
     return VerificationError(
         Problem(
             Code.LEDGER_BROKEN,

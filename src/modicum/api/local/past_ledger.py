@@ -35,7 +35,17 @@ class PastPoint:
 def past_point(
     point: int | str, state: State, store: EventStore, now: str
 ) -> PastPoint:
-    """Return the point in the past that somebody means."""
+    """Return the point in the past that somebody means.
+
+    Args:
+        point: The number of an entry, or a time.
+        state: The state at the head.
+        store: Holds the log.
+        now: The time.
+
+    Raises:
+        UsageError: If the point is not in the past of the ledger, or is none at all.
+    """
     if isinstance(point, int):
         if not 1 <= point <= state.seq:
             raise _unknown(f"there is no entry {point} yet, of {state.seq} entries")
@@ -73,7 +83,12 @@ class EarlierStore:
         return self._store.exists()
 
     def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
-        """Return the records whose number exceeds `after`, in order."""
+        """Return the records whose number exceeds `after`, in order.
+
+        Args:
+            after: A number; 0 for all records.
+            limit: How many records at most; None for all.
+        """
         left = max(self._seq - after, 0)
         most = left if limit is None else min(left, limit)
         return self._store.read(after, most) if most else ()
@@ -83,7 +98,11 @@ class EarlierStore:
         return self._store.record(seq) if seq <= self._seq else None
 
     def turn(self) -> AbstractContextManager[Turn]:
-        """Refuse: the past does not change."""
+        """Refuse: the past does not change.
+
+        Raises:
+            UsageError: Always.
+        """
         raise UsageError(
             Problem(Code.LEDGER_UNWRITABLE, f"{self.name}: the past does not change")
         )
@@ -119,7 +138,11 @@ class EarlierClock:
 
 
 def _read_time(point: str) -> str:
-    """Return a time as entries write it."""
+    """Return a time as entries write it.
+
+    Raises:
+        UsageError: If it is none.
+    """
     found = _TIME.fullmatch(point)
     if found is not None:
         minute, second, rest = found.groups()

@@ -24,6 +24,9 @@ def data_sets_of(release: Description) -> DataSets:
 
     A release that names none is about all of them. A mechanism may name its own, where
     the policy has a label of that name.
+
+    Args:
+        release: The release, with or without mistakes.
     """
     if isinstance(release, ReleaseDraft):
         release = release.to_dict()
@@ -53,24 +56,50 @@ def id_of(release: Description) -> str | None:
 
 
 def data_sets_recorded(release: RecordedRelease) -> DataSets:
-    """Return the data sets that a release in the ledger is about."""
+    """Return the data sets that a release in the ledger is about.
+
+    Args:
+        release: The release.
+    """
     said = {**release.metadata, **release.labels}
     return _named(said.get(_KEY), [one.labels for one in release.mechanisms])
 
 
 def may(who: Identity, action: Action, sets: DataSets) -> bool:
-    """Return whether somebody may do something with all of some data sets."""
+    """Return whether somebody may do something with all of some data sets.
+
+    Args:
+        who: Who.
+        action: What.
+        sets: The data sets.
+    """
     return all(who.may(action, one) for one in sets)
 
 
 def must(who: Identity, action: Action, sets: DataSets) -> None:
-    """Refuse who may not do something with all of some data sets."""
+    """Refuse who may not do something with all of some data sets.
+
+    Args:
+        who: Who.
+        action: What.
+        sets: The data sets.
+
+    Raises:
+        AccessError: If they may not.
+    """
     for one in sorted(sets, key=lambda one: (one is not None, one or "")):
         who.must(action, one)
 
 
 def must_read_some(who: Identity) -> None:
-    """Refuse who may read releases of no data set at all."""
+    """Refuse who may read releases of no data set at all.
+
+    Args:
+        who: Who.
+
+    Raises:
+        AccessError: If they may not.
+    """
     who.must_some(Action.READ_RELEASES)
 
 

@@ -53,7 +53,12 @@ class Denials:
         self._known: dict[str, tuple[int, Event]] = {}
 
     def follow(self, seq: int, event: Event) -> None:
-        """Take an entry into account."""
+        """Take an entry into account.
+
+        Args:
+            seq: Its number.
+            event: What it says.
+        """
         if isinstance(event.body, ReleaseDenied):
             self._known.pop(event.body.release.id, None)
             self._known[event.body.release.id] = seq, event
@@ -73,6 +78,11 @@ class Denials:
 
         It is by the same actor, of the same day, of the same release at the same
         price, by the same rules of the same policy; and the last one of its id.
+
+        Args:
+            denial: The denial, as it would be added.
+            head: The number of the last entry.
+            read: Reads the log; asked only once after a start from a snapshot.
         """
         assert isinstance(denial.body, ReleaseDenied)
         if not self._is_complete:

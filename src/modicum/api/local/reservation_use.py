@@ -41,6 +41,18 @@ def with_noise(
     """Return whole numbers with the noise that is reserved for them.
 
     The scale is the reserved one, or the next float above it: more noise costs less.
+
+    Args:
+        use: The reservation in use.
+        mechanism: The mechanism.
+        sampler: Where noise comes from.
+        values: The numbers.
+
+    Raises:
+        InputError: If the mechanism adds no discrete noise, runs on a sample, or
+            something is no whole number.
+        ConflictError: If it ran already, or rows may not be read now.
+        UnavailableError: If the sampler fails.
     """
     use.must_run()  # What the numbers are computed from may be read only now.
     if mechanism.kind not in _KINDS:
@@ -430,7 +442,12 @@ class Use(Reservation):
         self._endings.append(ending)
 
     def __enter__(self) -> Self:
-        """Start the release."""
+        """Start the release.
+
+        Raises:
+            ConflictError: If it is not reserved any more, if the block was entered
+                before, or if this process is in the block of another use.
+        """
         if self._state != "before":
             raise _busy(f"the use of `{self.release}` is over")
         if _NOW.setdefault("use", self) is not self:

@@ -116,7 +116,14 @@ def prepared(
 
 
 def refuse_odd_length(reserve_seconds: int) -> None:
-    """Refuse a reservation that would stand for too short or too long."""
+    """Refuse a reservation that would stand for too short or too long.
+
+    Args:
+        reserve_seconds: For how long.
+
+    Raises:
+        InputError: If that is not 1 second to 90 days.
+    """
     if not 1 <= reserve_seconds <= RESERVATION_SECONDS_MAX:
         raise InputError(
             Problem(
@@ -128,7 +135,15 @@ def refuse_odd_length(reserve_seconds: int) -> None:
 
 
 def prepared_past(release: Description, compiled: CompiledPolicy) -> Submission:
-    """Return a release that happened before, read and priced, with assumptions."""
+    """Return a release that happened before, read and priced, with assumptions.
+
+    Args:
+        release: The release.
+        compiled: The policy that it is counted under.
+
+    Raises:
+        InputError: With every mistake found.
+    """
     from modicum.api.local.backfill import price_past
 
     recorded, assumptions = price_past(release, compiled.policy.vocabulary)
@@ -156,23 +171,61 @@ class Submitter:
     def submit(
         self, entry: Entry, submissions: Iterable[Submission]
     ) -> list[Decision | ModicumError]:
-        """Decide releases one after the other, and reserve those that are allowed."""
+        """Decide releases one after the other, and reserve those that are allowed.
+
+        Args:
+            entry: The turn.
+            submissions: The releases.
+
+        Returns:
+            For each its decision, or its own mistake.
+        """
         return each(entry, (partial(self.answer, one) for one in submissions))
 
     def record(
         self, entry: Entry, submissions: Iterable[Submission]
     ) -> list[Decision | ModicumError]:
-        """Count releases that happened before."""
+        """Count releases that happened before.
+
+        Args:
+            entry: The turn.
+            submissions: The releases.
+
+        Returns:
+            For each its decision, or its own mistake.
+        """
         return each(entry, (partial(self.count, one) for one in submissions))
 
     def answer(self, one: Submission, entry: Entry) -> Decision | ModicumError:
-        """Decide one release, and reserve it if it is allowed."""
+        """Decide one release, and reserve it if it is allowed.
+
+        Args:
+            one: The release.
+            entry: The turn.
+
+        Returns:
+            Its decision, or a mistake that came after the policy was activated.
+
+        Raises:
+            StaleError: If another policy is active than the one it was priced under.
+        """
         entry.activate(one.compiled)
         bring_in = partial(self._bring_in, one, self._decide, is_out=one.post)
         return attempt(entry, bring_in)
 
     def count(self, one: Submission, entry: Entry) -> Decision | ModicumError:
-        """Count one release that happened before."""
+        """Count one release that happened before.
+
+        Args:
+            one: The release.
+            entry: The turn.
+
+        Returns:
+            As `answer` does.
+
+        Raises:
+            StaleError: As `answer` does.
+        """
         entry.activate(one.compiled)
         bring_in = partial(self._bring_in, one, self._record, is_out=True)
         return attempt(entry, bring_in)
@@ -256,6 +309,16 @@ def seconds_held(
 
     What somebody holds reserved and has not started may take a share of each limit. A
     single release may take more where they hold nothing else, and for a day at most.
+
+    Args:
+        one: The release.
+        followed: The balances of the policy that it is decided by.
+        state: The state at the head.
+        actor: Who would hold it.
+        day: The day on which it is decided, as an ordinal.
+
+    Raises:
+        ConflictError: If they hold too much already.
     """
     bound = stricter(one.compiled.policy.reservations, one.bound)
     if bound is None:
@@ -330,7 +393,16 @@ def _carried_out(entry: Entry, decision: Decision) -> Decision:
 def step(
     body: ReleaseStarted | ReleasePosted | ReleaseVoided, entry: Entry
 ) -> Standing:
-    """Return where a release stands after a step of its life."""
+    """Return where a release stands after a step of its life.
+
+    Args:
+        body: The step.
+        entry: The turn.
+
+    Raises:
+        InputError: If the ledger knows no such release.
+        ConflictError: If it is not where the step begins.
+    """
     releases = entry.book.state.releases
     standing = releases.get(body.release)
     if standing is None:
@@ -341,7 +413,15 @@ def step(
 
 
 def giving_up(release: str, reason: str) -> ReleaseVoided:
-    """Return the step by which a release is given up."""
+    """Return the step by which a release is given up.
+
+    Args:
+        release: The id.
+        reason: Why, for the record; 1 to 2000 characters.
+
+    Raises:
+        InputError: If no reason is given, or a longer one.
+    """
     why = text(from_python(reason), "the reason").strip()
     if not why:
         raise InputError(Problem(Code.MISSING_KEY, "voiding a release needs a reason"))

@@ -46,12 +46,23 @@ class Told:
 
 
 def may_see(who: Identity | None, release: RecordedRelease) -> bool:
-    """Return whether somebody may know of a release."""
+    """Return whether somebody may know of a release.
+
+    Args:
+        who: Who; None for the keeper of the ledger, from whom nothing is hidden.
+        release: The release.
+    """
     return who is None or may(who, Action.READ_RELEASES, data_sets_recorded(release))
 
 
 def found(view: LedgerView, who: Identity | None, release: str) -> Told | None:
-    """Return a release that somebody may know of; None if there is none."""
+    """Return a release that somebody may know of; None if there is none.
+
+    Args:
+        view: The ledger.
+        who: Who asks; None for its keeper, from whom nothing is hidden.
+        release: The id.
+    """
     book, _, now = view.look()
     standing = book.standing_at(release, now)
     if standing is None:
@@ -62,7 +73,16 @@ def found(view: LedgerView, who: Identity | None, release: str) -> Told | None:
 
 
 def seen(view: LedgerView, who: Identity | None, release: str) -> Told:
-    """Return a release that somebody may know of."""
+    """Return a release that somebody may know of.
+
+    Args:
+        view: The ledger.
+        who: Who asks.
+        release: The id.
+
+    Raises:
+        InputError: If there is none. That one is hidden is told to nobody.
+    """
     told = found(view, who, release)
     if told is None:
         raise unknown_release(release)
@@ -70,7 +90,16 @@ def seen(view: LedgerView, who: Identity | None, release: str) -> Told:
 
 
 def is_known_to(view: LedgerView, who: Identity, release: str) -> bool:
-    """Return whether somebody may know what has an id: what stands, or is asked for."""
+    """Return whether somebody may know what has an id: what stands, or is asked for.
+
+    Args:
+        view: The ledger.
+        who: Who asks.
+        release: The id.
+
+    Raises:
+        InputError: If neither stands nor is asked for.
+    """
     book, read, now = view.look()
     if book.standing_at(release, now) is not None:
         return found(view, who, release) is not None
@@ -84,6 +113,11 @@ def masked(view: LedgerView, who: Identity | None, shape: S) -> S:
     """Return an answer without the ids of releases that somebody may not know of.
 
     What was spent is theirs to know; which release of other data sets spent it is not.
+
+    Args:
+        view: The ledger.
+        who: As for `may_see`.
+        shape: The answer.
     """
     if who is None or who.may(Action.READ_RELEASES):
         return shape

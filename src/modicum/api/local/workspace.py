@@ -333,7 +333,11 @@ class Workspace(LedgerView):
         return outcome
 
     def _deciding_policy(self) -> CompiledPolicy:
-        """Return the policy that the next turn decides by."""
+        """Return the policy that the next turn decides by.
+
+        Raises:
+            StaleError: If the policy that was given is not the active one.
+        """
         book = self._live.read(deciding=True)
         compiled = self._meant_policy(book)
         if book.state.policy is not None and not book.is_active(compiled):
