@@ -24,7 +24,12 @@ if TYPE_CHECKING:
         ZcdpBudget,
     )
     from modicum.accounting.conversions.moments import Epsilon, tightest_epsilon
-    from modicum.accounting.filters.budget import FILTERS, Filter, filter_for
+    from modicum.accounting.filters.budget import (
+        FILTERS,
+        Filter,
+        filter_for,
+        refuse_unproven,
+    )
     from modicum.accounting.grid import COORDINATES, GRID_VERSION, INFINITE, ORDERS
     from modicum.accounting.losses import Loss, Total
 
@@ -46,6 +51,7 @@ __all__ = [
     "Unlimited",
     "ZcdpBudget",
     "filter_for",
+    "refuse_unproven",
     "tightest_epsilon",
 ]
 
@@ -56,7 +62,9 @@ __getattr__ = facade(
             "ApproxBudget Budget GdpBudget PureBudget RenyiBudget Unlimited ZcdpBudget"
         ),
         "modicum.accounting.conversions.moments": "Epsilon tightest_epsilon",
-        "modicum.accounting.filters.budget": "FILTERS Filter filter_for",
+        "modicum.accounting.filters.budget": (
+            "FILTERS Filter filter_for refuse_unproven"
+        ),
         "modicum.accounting.grid": "COORDINATES GRID_VERSION INFINITE ORDERS",
         "modicum.accounting.losses": "Loss Total",
     },

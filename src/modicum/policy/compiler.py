@@ -9,7 +9,7 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Final, assert_never
 
-from modicum.accounting import Budget, Filter, filter_for
+from modicum.accounting import Budget, Filter, filter_for, refuse_unproven
 from modicum.accounting.budgets import measure
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.reader import Problems, nearest, place
@@ -252,7 +252,7 @@ def _refuse_unproven(
 ) -> None:
     """Refuse a budget for which the policy's filter is not proven."""
     try:
-        filter_for(budget, filter_name)
+        refuse_unproven(budget, filter_name)
     except InputError as error:
         problem = error.problems[0]
         message = f"{problem.message} (rule {rule_id})"

@@ -52,6 +52,7 @@ class Epsilon:
     method: str
 
 
+@lru_cache(maxsize=65536)
 @precise
 def renyi_offset(order: Fraction | Decimal, delta: Fraction) -> Decimal:
     """Return what to add to a Renyi divergence to get epsilon at `delta`.

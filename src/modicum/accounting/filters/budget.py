@@ -255,6 +255,16 @@ def filter_for(budget: Budget, name: str) -> Filter:
             assert_never(budget)
 
 
+def refuse_unproven(budget: Budget, name: str) -> None:
+    """Refuse what `filter_for` refuses; caps that cannot fail are not computed.
+
+    Raises:
+        InputError: As `filter_for` does.
+    """
+    if not (isinstance(budget, ApproxBudget) and isinstance(FILTERS[name], Shares)):
+        filter_for(budget, name)
+
+
 def _finite(cap: int) -> int:
     """Return a cap that no infinite loss is within, however large the budget."""
     return min(cap, INFINITE - 1)
