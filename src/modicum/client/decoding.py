@@ -28,14 +28,14 @@ from modicum.ledger.decision.approvals import ApprovalState
 from modicum.ledger.log.contracts import Version
 from modicum.ledger.log.release_codec import release_from_plain
 from modicum.ledger.state.consent import Consent, Consents, Ownership
-from modicum.ledger.state.datasets import DataSet, DataVersion
+from modicum.ledger.state.datasets import OWNER, DataSet, DataVersion
 from modicum.ledger.state.flow import Flow
 from modicum.ledger.state.lifecycle import unknown_release
 from modicum.policy.model import Approval
 from modicum.policy.predicates import Constant
 
 
-def approval_of(one: ApprovalShape) -> Approval:
+def approval_of(one: ApprovalShape | schema.ApprovalStatus) -> Approval:
     """Return what an approval takes; the server says which releases need it."""
     return Approval(
         when=Constant(value=True),
@@ -67,17 +67,20 @@ def vote_entries_of(found: Iterable[schema.Vote]) -> tuple[VoteEntry, ...]:
     """Return what people said, oldest first."""
     return tuple(
         VoteEntry(
-            seq=one.entry,
+            *vote_of(one, one.roles),
             at=one.at,
-            by=one.by,
             content=one.content,
-            approves=one.approves,
-            roles=one.roles,
             reason=one.reason,
-            key=one.key or "",
         )
         for one in found
     )
+
+
+def vote_of(
+    one: schema.CastVote, roles: tuple[str, ...]
+) -> tuple[str, bool, tuple[str, ...], int, str]:
+    """Return the fields of an agreement."""
+    return one.by, one.approves, roles, one.entry, one.key or ""
 
 
 T = TypeVar("T")
@@ -186,14 +189,11 @@ def version_vote_of(told: object) -> RecordedVersionVote:
     """Return what an owner said to a version of their data."""
     one = decoded(escrow_schema.VersionVoteReceipt, told)
     return RecordedVersionVote(
-        Version(one.id, one.version),
-        one.digest,
-        one.by,
-        one.approves,
-        _consent_of(one.consent),
-        one.entry,
-        one.repeated,
-        one.key or "",
+        *vote_of(one, (OWNER,)),
+        version=Version(one.id, one.version),
+        content=one.digest,
+        consent=_consent_of(one.consent),
+        repeated=one.repeated,
     )
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -19,7 +18,7 @@ from modicum.api.local.escrow.approvals import RecordedContractVote, RecordedVer
 from modicum.api.local.escrow.datasets import Declared, Ownership
 from modicum.api.local.escrow.disclosure import DisclosedResult
 from modicum.api.local.escrow.execution import Ran
-from modicum.api.local.governance.approval_cases import reason_text
+from modicum.api.local.governance.approvals import Ballot
 from modicum.api.schema.escrow import Consents, ContractVoteReceipt
 from modicum.client.decision import decision_of
 from modicum.client.decoding import (
@@ -32,17 +31,15 @@ from modicum.client.decoding import (
     program_of,
     version_of,
     version_vote_of,
+    vote_of,
 )
 from modicum.client.escrow_proposals import RemoteEscrowProposals
 from modicum.client.jobs import Job
 from modicum.client.problems import not_understood
 from modicum.client.request_encoding import EncodedRequest, encoded
 from modicum.client.retry_connection import Request
-from modicum.client.votes import Key, signature_form, signed_again, signer_of
-from modicum.core.errors import Code, Problem, StaleError
-from modicum.ledger.log.approval_statement import Signer
+from modicum.client.votes import Key, VoteSubject, send_vote, signer_of
 from modicum.ledger.log.contracts import Version
-from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.datasets import OWNER, DataSet
 from modicum.ledger.state.datasets import version_of as version_in
 from modicum.ledger.state.flow import Flow
@@ -121,8 +118,8 @@ class RemoteEscrow(RemoteEscrowProposals):
         key: Key | None = None,
     ) -> RecordedContractVote:
         """Agree to a contract, as an owner of its data."""
-        word = _Word(name, True, reason, head, signer_of(key))  # noqa: FBT003
-        return self._say(word, content)
+        word = Ballot(True, reason, head, signer_of(key), content)  # noqa: FBT003
+        return self.vote(name, word)
 
     def reject(
         self,
@@ -133,8 +130,8 @@ class RemoteEscrow(RemoteEscrowProposals):
         key: Key | None = None,
     ) -> RecordedContractVote:
         """Refuse a contract, or take an agreement back. It blocks until taken back."""
-        word = _Word(name, False, reason, None, signer_of(key))  # noqa: FBT003
-        return self._say(word, content)
+        word = Ballot(False, reason, None, signer_of(key), content)  # noqa: FBT003
+        return self.vote(name, word)
 
     def approve_data(
         self,
@@ -146,8 +143,8 @@ class RemoteEscrow(RemoteEscrowProposals):
         key: Key | None = None,
     ) -> RecordedVersionVote:
         """Agree to a version that replaces the rows of a data set, as an owner."""
-        word = _Word(version.id, True, reason, head, signer_of(key))  # noqa: FBT003
-        return self._say_to_data(word, version, content)
+        word = Ballot(True, reason, head, signer_of(key), content)  # noqa: FBT003
+        return self.vote_on_data(version, word)
 
     def reject_data(
         self,
@@ -158,8 +155,44 @@ class RemoteEscrow(RemoteEscrowProposals):
         key: Key | None = None,
     ) -> RecordedVersionVote:
         """Refuse a version that waits. It blocks until taken back."""
-        word = _Word(version.id, False, reason, None, signer_of(key))  # noqa: FBT003
-        return self._say_to_data(word, version, content)
+        word = Ballot(False, reason, None, signer_of(key), content)  # noqa: FBT003
+        return self.vote_on_data(version, word)
+
+    def vote(self, name: str, word: Ballot) -> RecordedContractVote:
+        """Vote on a contract, as an owner of its data."""
+        flow = flow_of(self._one(name))
+        digest = flow.contract.digest
+        ids, called = named(name, "name"), f"the contract `{name}`"
+        about = VoteSubject(
+            operations.APPROVE_CONTRACT, ids, "contract", name, digest, called, (OWNER,)
+        )
+        one = decoded(ContractVoteReceipt, send_vote(self._view, about, word))
+        if (one.digest, one.approves) != (digest, word.approves):
+            raise not_understood("it tells of something else than was said").alone()
+        return RecordedContractVote(
+            *vote_of(one, (OWNER,)),
+            flow=flow,
+            consents=consents_of(one.consent),
+            repeated=one.repeated,
+        )
+
+    def vote_on_data(self, version: Version, word: Ballot) -> RecordedVersionVote:
+        """Vote on a version that waits, as an owner of the data."""
+        digest = version_in(self.data(), version).content(version)
+        name, number = version.id, version.number
+        ids: dict[str, str | int] = {"name": name, "n": number}
+        called = f"version {number} of `{name}`"
+        about = VoteSubject(
+            operations.APPROVE_DATA, ids, "data", name, digest, called, (OWNER,)
+        )
+        said = version_vote_of(send_vote(self._view, about, word))
+        if (said.version, said.content, said.approves) != (
+            version,
+            digest,
+            word.approves,
+        ):
+            raise not_understood("it tells of something else than was said").alone()
+        return said
 
     # --- flowing ---
 
@@ -201,98 +234,3 @@ class RemoteEscrow(RemoteEscrowProposals):
             operations.RECEIVE, named(name, "name"), step=step, repeats=False
         )
         return disclosed_of(self._connection.ask(request))
-
-    # --- inside ---
-
-    def _say(self, word: _Word, content: str | None) -> RecordedContractVote:
-        flow = flow_of(self._one(word.name))
-        digest = flow.contract.digest
-        where = Request(operations.APPROVE_CONTRACT, named(word.name, "name"))
-        about = _About("contract", f"the contract `{word.name}`", where, digest)
-        one = decoded(ContractVoteReceipt, self._told(word, about, content))
-        if (one.digest, one.approves) != (digest, word.approves):
-            raise not_understood("it tells of something else than was said").alone()
-        consents = consents_of(one.consent)
-        key = one.key or ""
-        return RecordedContractVote(
-            flow, one.by, one.approves, consents, one.entry, one.repeated, key
-        )
-
-    def _say_to_data(
-        self, word: _Word, version: Version, content: str | None
-    ) -> RecordedVersionVote:
-        digest = version_in(self.data(), version).content(version)
-        called = f"version {version.number} of `{version.id}`"
-        ids: dict[str, str | int] = {"name": version.id, "n": version.number}
-        where = Request(operations.APPROVE_DATA, ids)
-        about = _About("data", called, where, digest)
-        said = version_vote_of(self._told(word, about, content))
-        if (said.version, said.content, said.approves) != (
-            version,
-            digest,
-            word.approves,
-        ):
-            raise not_understood("it tells of something else than was said").alone()
-        return said
-
-    def _told(
-        self, word: _Word, about: _About, content: str | None
-    ) -> Mapping[str, Any]:
-        if content not in {None, about.digest}:
-            raise StaleError(
-                Problem(
-                    Code.REVIEW_AGAIN,
-                    f"{about.called} has other contents than those that were reviewed",
-                    notes=("nothing was written",),
-                    help="look at it again",
-                )
-            )
-        return signed_again(
-            lambda: self._connection.ask(self._spoken(word, about)),
-            often=word.signer is not None and word.head is None,
-        )
-
-    def _spoken(self, word: _Word, about: _About) -> Request[Any]:
-        form: dict[str, object] = {"approves": word.approves, "reason": word.reason}
-        if word.signer is not None:
-            body = ApprovalGiven(
-                about.subject,
-                word.name,
-                about.digest,
-                word.approves,
-                (OWNER,),
-                reason_text(word.reason, "approving or rejecting"),
-                head=word.head or "",
-            )
-            form |= signature_form(self._view, body, word.signer)
-        elif word.head is not None:
-            form["head"] = word.head.strip().lower()
-        verb = "approved" if word.approves else "rejected"
-        return Request(
-            about.where.operation,
-            about.where.ids,
-            sent=encoded(form),
-            step=f"{verb} {about.called}",
-            if_match=about.digest,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Word:
-    """What somebody says to a contract, or to a version of their data."""
-
-    name: str
-    approves: bool
-    reason: str
-    head: str | None
-    signer: Signer | None = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _About:
-    """What somebody speaks about."""
-
-    subject: Literal["contract", "data"]
-    called: str
-    where: Request[Any]
-    digest: str

@@ -13,7 +13,7 @@ from modicum.api.local.governance.activation import (
     refuse_replaced,
 )
 from modicum.api.local.governance.approval_cases import ApprovalCase, VoteEntry
-from modicum.api.local.governance.approvals import RecordedVote
+from modicum.api.local.governance.approvals import Ballot, RecordedVote
 from modicum.api.local.governance.proposals import (
     PendingPolicy,
     Proposed,
@@ -26,7 +26,7 @@ from modicum.client.decoding import approval_states_of, decoded, vote_entries_of
 from modicum.client.policies import policy_sent
 from modicum.client.problems import not_understood, problem_of
 from modicum.client.retry_connection import Request
-from modicum.client.votes import Key, VoteSubject, send_vote, signer_of
+from modicum.client.votes import Key, record_vote, signer_of
 from modicum.ledger.decision.approvals import ApprovalState
 from modicum.ledger.state.pending import Proposal
 from modicum.policy import CompiledPolicy, Rule
@@ -175,11 +175,8 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         What history exceeds is looked at once more, and told; whoever activates the
         policy chooses what of it to accept.
         """
-        signer = signer_of(key)
-        compiled = self._meant(successor)
-        speech = _speech(compiled, approves=True, reason=reason)
-        said = send_vote(self._view, replace(speech, head=head, signer=signer))
-        return replace(said, weighed=self.weigh(compiled))
+        word = Ballot(True, reason, head, signer_of(key))  # noqa: FBT003
+        return self.vote_on_policy(successor, word)
 
     def reject_policy(
         self,
@@ -189,9 +186,16 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         key: Key | None = None,
     ) -> RecordedVote:
         """Refuse that a policy takes the place of the active one."""
-        signer = signer_of(key)
-        speech = _speech(self._meant(successor), approves=False, reason=reason)
-        return send_vote(self._view, replace(speech, signer=signer))
+        word = Ballot(False, reason, None, signer_of(key))  # noqa: FBT003
+        return self.vote_on_policy(successor, word)
+
+    def vote_on_policy(
+        self, successor: CompiledPolicy | str, word: Ballot
+    ) -> RecordedVote:
+        """Vote on a policy that is to take the place of the active one."""
+        compiled = self._meant(successor)
+        said = record_vote(self._view, _topic(compiled), word)
+        return replace(said, weighed=self.weigh(compiled)) if word.approves else said
 
     def policy_hearings(self, successor: CompiledPolicy) -> tuple[ApprovalState, ...]:
         """Return where the approval stands that another policy needs. Writes nothing.
@@ -288,12 +292,10 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         return self.proposed(successor) if isinstance(successor, str) else successor
 
 
-def _speech(compiled: CompiledPolicy, *, approves: bool, reason: str) -> VoteSubject:
+def _topic(compiled: CompiledPolicy) -> ApprovalCase:
     own = compiled.policy
     called = f"policy `{own.name}` ({own.digest[:12]})"
-    topic = ApprovalCase("policy", own.digest, own.digest, called)
-    request = Request(operations.APPROVE_POLICY, {"digest": own.digest})
-    return VoteSubject(request, topic, approves, reason)
+    return ApprovalCase("policy", own.digest, own.digest, called)
 
 
 def _proposal(one: schema.ProposedPolicy) -> Proposal:

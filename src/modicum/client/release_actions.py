@@ -15,7 +15,11 @@ from modicum.api.local.governance.approval_cases import (
     VoteEntry,
     missing_approvals,
 )
-from modicum.api.local.governance.approvals import RecordedVote, refuse_other_content
+from modicum.api.local.governance.approvals import (
+    Ballot,
+    RecordedVote,
+    refuse_other_content,
+)
 from modicum.api.local.governance.requests import PendingRequest, Requested
 from modicum.api.schema import approval as schema
 from modicum.client.base_actions import RemoteGovernanceBase
@@ -31,7 +35,7 @@ from modicum.client.problems import not_understood
 from modicum.client.request_encoding import encoded
 from modicum.client.retry_connection import Request
 from modicum.client.session import unsupported
-from modicum.client.votes import Key, VoteSubject, send_vote, signer_of
+from modicum.client.votes import Key, record_vote, signer_of
 from modicum.ledger.decision.approvals import ApprovalState
 from modicum.ledger.state.pending import Request as Waiting
 
@@ -125,13 +129,8 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         Given as it is described, it is agreed to only if that is what is asked for. By
         its id, whatever the server shows is agreed to: who signs gives the release.
         """
-        signer = signer_of(key)
-        looked = self._look(release, content)
-        speech = self._speech(looked, approves=True, reason=reason)
-        said = send_vote(self._view, replace(speech, head=head, signer=signer))
-        missing = tuple(one.approval for one in missing_approvals(said.hearings))
-        decision = msgspec.structs.replace(looked.decision, approvals=missing)
-        return replace(said, decision=decision)
+        word = Ballot(True, reason, head, signer_of(key), content)  # noqa: FBT003
+        return self.vote(release, word)
 
     def reject(
         self,
@@ -145,10 +144,18 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
 
         It is blocked until one approves it.
         """
-        signer = signer_of(key)
-        looked = self._look(release, content)
-        speech = self._speech(looked, approves=False, reason=reason)
-        return send_vote(self._view, replace(speech, signer=signer))
+        word = Ballot(False, reason, None, signer_of(key), content)  # noqa: FBT003
+        return self.vote(release, word)
+
+    def vote(self, release: Description | str, word: Ballot) -> RecordedVote:
+        """Vote on a release that needs approval."""
+        looked = self._look(release, word.content)
+        said = record_vote(self._view, looked.topic, word)
+        if not word.approves:
+            return said
+        missing = tuple(one.approval for one in missing_approvals(said.hearings))
+        decision = msgspec.structs.replace(looked.decision, approvals=missing)
+        return replace(said, decision=decision)
 
     def hearings(self, release: Description) -> tuple[ApprovalState, ...]:
         """Return where each approval stands that a release needs. Writes nothing.
@@ -210,10 +217,6 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         )
         refuse_other_content(topic, own)
         return _LookedAt(topic, decision_of(told["decision"], self._connection, None))
-
-    def _speech(self, looked: _LookedAt, *, approves: bool, reason: str) -> VoteSubject:
-        request = Request(operations.APPROVE_RELEASE, named(looked.topic.id))
-        return VoteSubject(request, looked.topic, approves, reason)
 
 
 def _waiting(one: schema.WithdrawnRequest) -> Waiting:

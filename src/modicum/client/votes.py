@@ -7,21 +7,23 @@ taken, and the key stays here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+from modicum.api import operations
 from modicum.api.local.governance.approval_cases import ApprovalCase, reason_text
-from modicum.api.local.governance.approvals import RecordedVote
+from modicum.api.local.governance.approvals import Ballot, RecordedVote
+from modicum.api.operations import Operation
 from modicum.api.schema.approval import VoteReceipt
-from modicum.client.decoding import approval_states_of, decoded
+from modicum.client.decoding import approval_states_of, decoded, named, vote_of
 from modicum.client.problems import not_understood
 from modicum.client.request_encoding import encoded
 from modicum.client.retry_connection import Request
 from modicum.client.view import RemoteView
 from modicum.core.errors import Code, Problem, StaleError
-from modicum.ledger.decision.approvals import ApprovalState, roles_of
+from modicum.ledger.decision.approvals import roles_of
 from modicum.ledger.log.approval_statement import Signer, signed
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.storage.proofs.signing_keys import load_key
@@ -39,24 +41,25 @@ _HASH_SHOWN: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class VoteSubject:
-    """What somebody says about something that waits.
+    """What somebody votes on, as they have looked at it.
 
     Attributes:
-        request: Where it is said.
-        topic: What they speak about, as they have looked at it.
-        approves: Whether they agree.
-        reason: Why, for the record.
-        head: The hash of the last entry that they have looked at, or its beginning;
-            None for whichever is last.
-        signer: What signs it; None for nobody.
+        operation: What takes the vote.
+        ids: What fills the holes of its address.
+        subject: What kind of thing it is.
+        id: The id that is signed.
+        content: SHA-256 of its contents.
+        called: What people call it.
+        roles: The roles that are signed; None for those that the policy gives.
     """
 
-    request: Request[VoteReceipt]
-    topic: ApprovalCase
-    approves: bool
-    reason: str
-    head: str | None = None
-    signer: Signer | None = field(default=None, repr=False)
+    operation: Operation[Any]
+    ids: Mapping[str, str | int]
+    subject: Literal["release", "policy", "contract", "data"]
+    id: str
+    content: str
+    called: str
+    roles: tuple[str, ...] | None = None
 
 
 def signer_of(key: Key | None) -> Signer | None:
@@ -64,15 +67,49 @@ def signer_of(key: Key | None) -> Signer | None:
     return load_key(key) if isinstance(key, str | Path) else key
 
 
-def send_vote(view: RemoteView, speech: VoteSubject) -> RecordedVote:
-    """Say something, and return where the approvals stand after it."""
-    return signed_again(
-        lambda: _said(speech, view.connection.ask(_request(view, speech))),
-        often=speech.signer is not None and speech.head is None,
+def send_vote(view: RemoteView, about: VoteSubject, word: Ballot) -> Any:
+    """Send a vote; return what the server answers."""
+    if word.content not in {None, about.content}:
+        raise StaleError(
+            Problem(
+                Code.REVIEW_AGAIN,
+                f"{about.called} has other contents than those that were reviewed",
+                notes=("nothing was written",),
+                help="look at it again",
+            )
+        )
+    return _signed_again(
+        lambda: view.connection.ask(_request(view, about, word)),
+        often=word.signer is not None and word.head is None,
     )
 
 
-def signed_again(work: Callable[[], T], *, often: bool) -> T:
+def record_vote(view: RemoteView, topic: ApprovalCase, word: Ballot) -> RecordedVote:
+    """Vote on a request or a proposal; return where the approvals stand after it."""
+    operation, ids = operations.APPROVE_POLICY, {"digest": topic.id}
+    if topic.subject == "release":
+        operation, ids = operations.APPROVE_RELEASE, named(topic.id)
+    about = VoteSubject(
+        operation, ids, topic.subject, topic.id, topic.content, topic.called
+    )
+    one = decoded(VoteReceipt, send_vote(view, about, word))
+    if (one.subject, one.id, one.content, one.approves) != (
+        topic.subject,
+        topic.id,
+        topic.content,
+        word.approves,
+    ):
+        raise not_understood("it tells of something else than was said").alone()
+    return RecordedVote(
+        *vote_of(one, one.roles),
+        topic=topic,
+        hearings=approval_states_of(one.approvals),
+        repeated=one.repeated,
+        corrected_in=one.corrected_in or 0,
+    )
+
+
+def _signed_again(work: Callable[[], T], *, often: bool) -> T:
     """Return what some work returns that signs at the last head and sends it.
 
     A signature holds at one head. Who named none signs at the next one, if entries came
@@ -88,39 +125,34 @@ def signed_again(work: Callable[[], T], *, often: bool) -> T:
                 raise
 
 
-def _request(view: RemoteView, speech: VoteSubject) -> Request[VoteReceipt]:
-    form: dict[str, object] = {"approves": speech.approves, "reason": speech.reason}
-    if speech.signer is not None:
+def _request(view: RemoteView, about: VoteSubject, word: Ballot) -> Request[Any]:
+    form: dict[str, object] = {"approves": word.approves, "reason": word.reason}
+    if word.signer is not None:
+        roles = about.roles
+        if roles is None:
+            roles = roles_of(view.actor, view.policy().policy)
         body = ApprovalGiven(
-            speech.topic.subject,
-            speech.topic.id,
-            speech.topic.content,
-            speech.approves,
-            roles_of(view.actor, view.policy().policy),
-            reason_text(speech.reason, "approving or rejecting"),
-            head=speech.head or "",
+            about.subject,
+            about.id,
+            about.content,
+            word.approves,
+            roles,
+            reason_text(word.reason, "approving or rejecting"),
+            head=_whole(word.head or None, view.head().head),
         )
-        form |= signature_form(view, body, speech.signer)
-    elif speech.head is not None:
-        form["head"] = speech.head.strip().lower()
-    verb = "approved" if speech.approves else "rejected"
+        policy = view.policy().policy.digest
+        own = signed(body, by=view.actor, policy=policy, signer=word.signer)
+        form |= {"head": own.head, "key": own.key, "signature": own.signature}
+    elif word.head is not None:
+        form["head"] = word.head.strip().lower()
+    verb = "approved" if word.approves else "rejected"
     return Request(
-        speech.request.operation,
-        speech.request.ids,
+        about.operation,
+        about.ids,
         sent=encoded(form),
-        step=f"{verb} {speech.topic.called}",
-        if_match=speech.topic.content,
+        step=f"{verb} {about.called}",
+        if_match=about.content,
     )
-
-
-def signature_form(
-    view: RemoteView, body: ApprovalGiven, signer: Signer
-) -> dict[str, object]:
-    """Return what is sent of a signature, which is made here."""
-    head = _whole(body.head or None, view.head().head)
-    policy = view.policy().policy.digest
-    own = signed(replace(body, head=head), by=view.actor, policy=policy, signer=signer)
-    return {"head": own.head, "key": own.key, "signature": own.signature}
 
 
 def _whole(given: str | None, last: str) -> str:
@@ -140,28 +172,4 @@ def _whole(given: str | None, last: str) -> str:
             notes=("nothing was written",),
             help="review again, and give the head that you have looked at",
         )
-    )
-
-
-def _said(speech: VoteSubject, told: object) -> RecordedVote:
-    one = decoded(VoteReceipt, told)
-    topic = speech.topic
-    if (one.subject, one.id, one.content, one.approves) != (
-        topic.subject,
-        topic.id,
-        topic.content,
-        speech.approves,
-    ):
-        raise not_understood("it tells of something else than was said").alone()
-    heard: tuple[ApprovalState, ...] = approval_states_of(one.approvals)
-    return RecordedVote(
-        topic,
-        one.by,
-        one.approves,
-        one.roles,
-        heard,
-        one.entry,
-        one.repeated,
-        one.key or "",
-        corrected_in=one.corrected_in or 0,
     )

@@ -271,6 +271,8 @@ def requests(side: Side, keys: Path) -> None:
     side.refuse("moved on", lambda: pavel.approve("public", reason="x", head="0" * 64))
     head = side.of("pavel").state().head[:12]
     side.tell("rejected", pavel.reject("public", reason="wait"))
+    refusal = saying.Ballot(approves=False, reason="wait")
+    side.tell("rejected again", pavel.vote("public", refusal))
     side.refuse("moved", lambda: pavel.approve("public", reason="x", head=head))
     head = side.of("pavel").state().head
     side.tell("approved", pavel.approve("public", reason="fine", head=head[:12]))
@@ -317,6 +319,8 @@ def policies(side: Side) -> None:
     side.refuse("asks", lambda: olga.approve_policy(digest, reason="x", key=OLGA))
     side.tell("rejected", pavel.reject_policy(after, reason="wait"))
     side.tell("approved", pavel.approve_policy(digest, reason="fine"))
+    agreement = saying.Ballot(approves=True, reason="fine")
+    side.tell("approved again", pavel.vote_on_policy(digest, agreement))
     side.tell("hearings", olga.policy_hearings(after))
     side.tell("said", olga.spoken(digest))
     side.tell("counting", olga.counting_words(after))

@@ -4,82 +4,120 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from modicum.api.schema.ledger import Head
-from modicum.api.schema.policy import Approval, DiffConflict, PolicyName
+from modicum.api.schema.policy import DiffConflict, PolicyName
 from modicum.api.schema.problem import Problem
 from modicum.api.schema.release import Decision
 from modicum.api.schema.shape import Digest, Plain, Shape
 
 
-class ApprovalStatus(Approval, frozen=True, kw_only=True):
-    """Where an approval stands.
+class Agreement(Shape, frozen=True, kw_only=True):
+    """Who agrees, who refuses, and who is missing.
 
     Attributes:
-        given: Whether enough people agree and nobody refuses.
+        need: How many people must agree.
         missing: How many more must agree.
         approved_by: Who agrees and counts.
-        rejected_by: Who refuses.
+        rejected_by: Who refuses: it blocks.
         left: Who could still agree.
-        asking: Who could agree if they did not ask for it themselves.
     """
 
-    given: bool
+    need: int
     missing: int
     approved_by: tuple[str, ...]
     rejected_by: tuple[str, ...]
     left: tuple[str, ...]
+
+
+class ApprovalStatus(Agreement, frozen=True, kw_only=True):
+    """Where an approval stands.
+
+    Attributes:
+        roles: The roles that they may have.
+        requester_may_approve: Whether who asks may be one of them.
+        given: Whether enough people agree and nobody refuses.
+        asking: Who could agree if they did not ask for it themselves.
+    """
+
+    roles: tuple[str, ...] = field(name="from")
+    requester_may_approve: bool
+    given: bool
     asking: tuple[str, ...]
 
 
-class Vote(Shape, frozen=True, kw_only=True):
-    """What somebody said once.
+class CastVote(Shape, frozen=True, kw_only=True):
+    """A vote: somebody agreed to something, or refused it.
 
     Attributes:
-        entry: The number of the entry.
-        at: When, in UTC.
         by: Who.
-        approves: Whether they agreed.
-        roles: The roles in which they spoke.
-        reason: Why.
+        approves: Whether they agree.
         key: The raw public key that it is signed with, in hexadecimal; None if it is
             not signed.
-        content: SHA-256 of what they spoke about.
+        entry: The number of the entry.
+    """
+
+    by: str
+    approves: bool
+    key: str | None
+    entry: int
+
+
+class OwnerVote(CastVote, frozen=True, kw_only=True):
+    """The vote of an owner of data.
+
+    Attributes:
+        at: When, in UTC.
+        reason: Why.
+    """
+
+    at: str
+    reason: str
+
+
+class Vote(OwnerVote, frozen=True, kw_only=True):
+    """A vote on a release or a policy.
+
+    Attributes:
+        roles: The roles in which they voted.
+        content: SHA-256 of what they voted on.
         current: Of a release: whether that is what is weighed here, and not another
             content of this id; of a policy: whether it was said since the active policy
             came.
     """
 
-    entry: int
-    at: str
-    by: str
-    approves: bool
     roles: tuple[str, ...]
-    reason: str
-    key: str | None
     content: Digest
     current: bool
 
 
-class WithdrawnRequest(Shape, frozen=True, kw_only=True):
+class Asked(Shape, frozen=True, kw_only=True):
+    """What somebody asks for.
+
+    Attributes:
+        by: Who asks.
+        at: Since when, in UTC.
+        entry: The number of the entry.
+    """
+
+    by: str
+    at: str
+    entry: int
+
+
+class WithdrawnRequest(Asked, frozen=True, kw_only=True):
     """A request that was taken back.
 
     Attributes:
         release: The id of the release.
         content: SHA-256 of what is asked for.
         policy: The digest of the policy that was active.
-        by: Who asks.
-        at: Since when, in UTC.
-        entry: The number of the entry.
     """
 
     release: str
     content: Digest
     policy: Digest
-    by: str
-    at: str
-    entry: int
 
 
 class Request(WithdrawnRequest, frozen=True, kw_only=True):
@@ -162,21 +200,25 @@ class Approvals(Shape, frozen=True, kw_only=True):
     spoken: tuple[Vote, ...]
 
 
-class VoteReceipt(Shape, frozen=True, kw_only=True):
-    """What somebody said just now, and where approvals stand after it.
+class Receipt(CastVote, frozen=True, kw_only=True):
+    """A vote that was cast just now.
+
+    Attributes:
+        repeated: Whether they had voted so before, in that entry, so that nothing was
+            added.
+    """
+
+    repeated: bool
+
+
+class VoteReceipt(Receipt, frozen=True, kw_only=True):
+    """A vote that was cast just now, and where approvals stand after it.
 
     Attributes:
         subject: What it is about.
         id: The release's id, or the policy's digest.
         content: SHA-256 of its contents; nothing else is agreed to.
-        by: Who said it.
-        approves: Whether they agree.
-        roles: The roles in which they spoke.
-        key: The raw public key that it is signed with, in hexadecimal; None if it is
-            not signed.
-        entry: The number of the entry.
-        repeated: Whether they had said the same before, in that entry, so that nothing
-            was added.
+        roles: The roles in which they voted.
         corrected_in: The number of the entry that corrects a past release, as nobody is
             missing any more; None if none does.
         approvals: The approvals that are needed; empty if somebody refuses what is
@@ -186,12 +228,7 @@ class VoteReceipt(Shape, frozen=True, kw_only=True):
     subject: Literal["release", "policy"]
     id: str
     content: Digest
-    by: str
-    approves: bool
     roles: tuple[str, ...]
-    key: str | None
-    entry: int
-    repeated: bool
     corrected_in: int | None
     approvals: tuple[ApprovalStatus, ...]
 
@@ -203,22 +240,16 @@ class Statement(Shape, frozen=True, kw_only=True):
     head: Digest
 
 
-class ProposedPolicy(Shape, frozen=True, kw_only=True):
+class ProposedPolicy(Asked, frozen=True, kw_only=True):
     """A policy that waits to be activated.
 
     Attributes:
         digest: The digest of the policy.
         name: Its name.
-        by: Who proposes it.
-        at: Since when, in UTC.
-        entry: The number of the entry.
     """
 
     digest: Digest
     name: str
-    by: str
-    at: str
-    entry: int
 
 
 class Proposal(ProposedPolicy, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
+from modicum.api.schema.approval import Agreement, Asked, OwnerVote, Receipt
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.release import Decision
 from modicum.api.schema.shape import Digest, Plain, Shape
@@ -80,35 +81,29 @@ class DataSetList(Shape, frozen=True, kw_only=True):
     data_sets: tuple[DataSet, ...]
 
 
-class Consent(Shape, frozen=True, kw_only=True):
+class Consent(Agreement, frozen=True, kw_only=True):
     """Where the owners of one data set stand.
 
     Attributes:
         data: Which.
-        need: So many of its owners must agree.
-        missing: So many are missing.
-        approved_by: Who agrees.
-        rejected_by: Who refuses: it blocks.
-        left: Whose word counts, and who said nothing.
     """
 
     data: str
-    need: int
-    missing: int
-    approved_by: tuple[str, ...]
-    rejected_by: tuple[str, ...]
-    left: tuple[str, ...]
 
 
-class VersionVoteReceipt(Version, frozen=True, kw_only=True):
-    """What an owner said just now, and where the version stands after it."""
+class VersionVoteReceipt(Receipt, frozen=True, kw_only=True):
+    """A vote that an owner cast just now, and where the version stands after it.
 
+    Attributes:
+        id: The data set.
+        version: The number of the version.
+        digest: The digest of what owners agree to.
+        consent: Where its owners stand now.
+    """
+
+    id: str
+    version: int
     digest: Digest
-    by: str
-    approves: bool
-    key: str | None
-    entry: int
-    repeated: bool
     consent: Consent
 
 
@@ -128,7 +123,7 @@ class Consents(Shape, frozen=True, kw_only=True):
     by_data: tuple[Consent, ...]
 
 
-class Contract(Shape, frozen=True, kw_only=True):
+class Contract(Asked, frozen=True, kw_only=True):
     """A contract, and what became of it.
 
     Attributes:
@@ -137,9 +132,6 @@ class Contract(Shape, frozen=True, kw_only=True):
         flow: `query`, `task`, `output`, `signal` or `raw-signal`.
         analyst: For whom it is.
         recipients: Who may have what goes out; empty of what only runs.
-        by: Who asked for it.
-        at: When.
-        entry: The entry that tells of it.
         data: What it reads.
         parent: The digest of the contract that it follows from.
         expires_at: When it ends.
@@ -156,9 +148,6 @@ class Contract(Shape, frozen=True, kw_only=True):
     flow: FlowKind
     analyst: str
     recipients: tuple[str, ...]
-    by: str
-    at: str
-    entry: int
     data: dict[str, Version]
     parent: Digest | None
     expires_at: str
@@ -189,24 +178,8 @@ class ContractList(Shape, frozen=True, kw_only=True):
     contracts: tuple[ListedContract, ...]
 
 
-class ContractVote(Shape, frozen=True, kw_only=True):
-    """What an owner said once.
-
-    Attributes:
-        by: Who.
-        at: When.
-        approves: Whether they agreed.
-        reason: Why.
-        key: The public key that signed it.
-        entry: The entry.
-    """
-
-    by: str
-    at: str
-    approves: bool
-    reason: str
-    key: str | None
-    entry: int
+class ContractVote(OwnerVote, frozen=True, kw_only=True):
+    """What an owner said to a contract once."""
 
 
 class ContractVotes(Shape, frozen=True, kw_only=True):
@@ -310,27 +283,17 @@ class ContractDetails(ListedContract, frozen=True, kw_only=True):
     program: Program | None
 
 
-class ContractVoteReceipt(Shape, frozen=True, kw_only=True):
-    """What an owner said just now, and where the contract stands after it.
+class ContractVoteReceipt(Receipt, frozen=True, kw_only=True):
+    """A vote that an owner cast just now, and where the contract stands after it.
 
     Attributes:
         contract: The contract.
         digest: Its digest.
-        by: Who spoke.
-        approves: Whether they agree.
-        key: The public key that signed it.
-        entry: The entry.
-        repeated: Whether they had said it before, so that nothing was written.
         consent: Where its owners stand now.
     """
 
     contract: str
     digest: Digest
-    by: str
-    approves: bool
-    key: str | None
-    entry: int
-    repeated: bool
     consent: Consents
 
 

@@ -35,11 +35,10 @@ class Spender(Shape, frozen=True, kw_only=True):
     undated: bool
 
 
-class Entry(Shape, frozen=True, kw_only=True):
-    """An entry of the log.
+class LoggedEvent(Shape, frozen=True, kw_only=True):
+    """What happened.
 
     Attributes:
-        seq: The number, from 1.
         at: When, in UTC.
         actor: Who asked.
         kind: `policy-activated`, `release-reserved`, `release-started`,
@@ -47,17 +46,26 @@ class Entry(Shape, frozen=True, kw_only=True):
             `past-recorded`, among others; of an escrow `data-registered`,
             `data-shredded`, `contract-proposed`, `contract-withdrawn`, `flow-begun`,
             `flow-withheld`, `flow-failed` or `flow-released`.
-        what: The release's id, or the policy's name and digest.
         blocking: For a denial: the rules that denied.
+    """
+
+    at: str
+    actor: str
+    kind: str
+    blocking: tuple[str, ...]
+
+
+class Entry(LoggedEvent, frozen=True, kw_only=True):
+    """An entry of the log.
+
+    Attributes:
+        seq: The number, from 1.
+        what: The release's id, or the policy's name and digest.
         hash: The hash of the entry.
     """
 
     seq: int
-    at: str
-    actor: str
-    kind: str
     what: str
-    blocking: tuple[str, ...]
     hash: Digest
 
 

@@ -20,14 +20,31 @@ class UserGroup(Shape, frozen=True, kw_only=True):
     unlocked: float
 
 
-class RoundItem(Shape, frozen=True, kw_only=True):
-    """A round that is or was open."""
+class Round(Shape, frozen=True, kw_only=True):
+    """A round of planning.
+
+    Attributes:
+        round: Its id.
+        number: How many rounds were opened, this one included.
+        unlocked: By unit, what part of every budget was unlocked by hand; a unit that
+            is not named has all.
+        plans: The ids of the plans that were committed in this round.
+    """
 
     round: str
     number: int
-    open: bool
     unlocked: dict[str, float]
     plans: tuple[str, ...]
+
+
+class RoundItem(Round, frozen=True, kw_only=True):
+    """A round that is or was open.
+
+    Attributes:
+        open: Whether it is open.
+    """
+
+    open: bool
 
 
 class RoundList(Shape, frozen=True, kw_only=True):
@@ -43,26 +60,17 @@ class RoundDetails(RoundItem, frozen=True, kw_only=True):
     retired: tuple[int, ...] | None
 
 
-class OpenedRound(Shape, frozen=True, kw_only=True):
+class OpenedRound(Round, frozen=True, kw_only=True):
     """A round that was opened.
 
     Attributes:
-        round: Its id.
-        number: How many rounds were opened, this one included.
-        unlocked: By unit, what part of every budget was unlocked by hand; a unit that
-            is not named has all.
         active: The user groups that are active, the oldest first; empty if the policy
             has no `rotation`.
         retired: The groups that are active no more.
-        plans: The ids of the plans that were committed in this round.
     """
 
-    round: str
-    number: int
-    unlocked: dict[str, float]
     active: tuple[UserGroup, ...]
     retired: tuple[int, ...]
-    plans: tuple[str, ...]
 
 
 class Plan(Shape, frozen=True, kw_only=True):

@@ -57,43 +57,71 @@ class Approval(Shape, frozen=True, kw_only=True):
     requester_may_approve: bool
 
 
-class RuleStanding(Shape, frozen=True, kw_only=True):
-    """Where a rule stands.
+class RuleLimit(Shape, frozen=True, kw_only=True):
+    """A rule, and what it admits.
 
     Attributes:
-        rule: The id.
-        unit: The privacy unit.
-        stage: Always `history`.
-        cell: Its fullest cell, which the amounts are about; None if it has one cell
-            only.
-        cells_denying: How many of its cells are over their limit.
-        allowed: Whether it is within its limit.
-        cause: That it is over in every period, as releases without `periods` are
-            charged to all, for people; None if it is not.
-        measure: The scale of `spent` and `limit`.
-        spent: What it was charged.
-        limit: The most that this may be.
-        budget: The budget as a policy writes it.
-        approx_dp: The tightest known ε, for information.
-        when: The predicate.
-        source: The places it comes from.
-        state: `ok`, `near` (from four fifths of the limit), `OVER` or `not limited`.
+        rule: Its id.
+        unit: Its privacy unit.
+        measure: The scale of the amounts: `eps`, `rho`, `mu2` (μ squared), `delta`
+            or, where only a part is unlocked, a Rényi order such as `rdp(8)`.
+        limit: The most that may be charged.
     """
 
     rule: str
     unit: str
-    stage: Literal["history"]
+    measure: str
+    limit: Amount
+
+
+class RuleSpent(RuleLimit, frozen=True, kw_only=True):
+    """What a rule was charged in its fullest cell, and what it admits.
+
+    Attributes:
+        spent: What it was charged.
+    """
+
+    spent: Amount
+
+
+class RuleFinding(RuleLimit, frozen=True, kw_only=True):
+    """What a rule finds in its fullest cell.
+
+    Attributes:
+        cell: The cell, which the amounts are about: whose rows, of when; None if the
+            rule has one cell for everybody and all time.
+        cells_denying: How many of its cells are over their limit.
+        allowed: Whether it is within its limit.
+        cause: Why it is over its limit, for people, if that is because `periods` are
+            missing; else None.
+        budget: The budget as a policy writes it.
+        approx_dp: The tightest known ε, for information; None if the policy names no
+            delta.
+        when: The predicate.
+        source: The places it comes from, as `file:line:column`.
+    """
+
     cell: str | None
     cells_denying: int
     allowed: bool
     cause: str | None
-    measure: str
-    spent: Amount
-    limit: Amount
     budget: str
     approx_dp: ApproxDp | None
     when: str
     source: tuple[str, ...]
+
+
+class RuleStanding(RuleFinding, frozen=True, kw_only=True):
+    """Where a rule stands.
+
+    Attributes:
+        stage: Always `history`.
+        spent: What it was charged.
+        state: `ok`, `near` (from four fifths of the limit), `OVER` or `not limited`.
+    """
+
+    stage: Literal["history"]
+    spent: Amount
     state: str
 
 
@@ -148,19 +176,14 @@ class RulePage(PolicyStatus, frozen=True, kw_only=True):
     next: str | None
 
 
-class RuleBalance(Shape, frozen=True, kw_only=True):
+class RuleBalance(RuleSpent, frozen=True, kw_only=True):
     """What the fullest cell of a rule was charged, and by whom.
 
     Attributes:
-        rule: The id of the rule.
-        unit: Its privacy unit.
         cell: The cell; None if the rule has one cell only.
         cells: How many cells there are.
         allowed: Whether the rule is within its limit there.
         cause: Why it is over, if that is because `periods` are missing; else None.
-        measure: What is compared.
-        spent: What was charged.
-        limit: What is admitted.
         rho_left: How much rho a Gaussian mechanism may still cost there; None if
             nothing is enforced.
         releases: How many releases were charged there.
@@ -169,15 +192,10 @@ class RuleBalance(Shape, frozen=True, kw_only=True):
         ledger: The entry that it was computed on.
     """
 
-    rule: str
-    unit: str
     cell: str | None
     cells: int
     allowed: bool
     cause: str | None
-    measure: str
-    spent: Amount
-    limit: Amount
     rho_left: Amount | None
     releases: int
     spenders: tuple[Spender, ...]
@@ -231,16 +249,28 @@ class UnitCounts(Shape, frozen=True, kw_only=True):
     implied: int
 
 
-class CompiledRule(Shape, frozen=True, kw_only=True):
+class RuleScope(Shape, frozen=True, kw_only=True):
+    """What a rule is about.
+
+    Attributes:
+        stage: What it looks at.
+        scope: The id without the settings.
+        context: Its settings.
+        unit: The privacy unit.
+    """
+
+    stage: Literal["release", "history"]
+    scope: str
+    context: tuple[str, ...]
+    unit: str
+
+
+class CompiledRule(RuleScope, frozen=True, kw_only=True):
     """A rule, and whether it can ever matter.
 
     Attributes:
         id: The id.
-        stage: What it looks at.
-        scope: The id without the settings.
-        context: Its settings.
         predicate: Which mechanisms it is about.
-        unit: The privacy unit.
         budget: The limit.
         status: Whether another rule implies it.
         witness: The id of a constraining rule that does; None if none does.
@@ -252,11 +282,7 @@ class CompiledRule(Shape, frozen=True, kw_only=True):
     """
 
     id: str
-    stage: Literal["release", "history"]
-    scope: str
-    context: tuple[str, ...]
     predicate: str
-    unit: str
     budget: str
     status: Literal["constraining", "implied"]
     witness: str | None
@@ -346,15 +372,11 @@ class PolicyName(Shape, frozen=True, kw_only=True):
     digest: Digest
 
 
-class RuleChange(Shape, frozen=True, kw_only=True):
+class RuleChange(RuleScope, frozen=True, kw_only=True):
     """How a rule changes.
 
     Attributes:
         verdict: `tighter`, `looser`, `changed` (neither, or both), `new` or `removed`.
-        stage: What it looks at.
-        scope: What it is about, without its settings.
-        context: Its settings.
-        unit: The privacy unit.
         old: Its id in the old policy; None if it is new.
         new: Its id in the new policy; None if it is removed.
         old_budget: The old limit.
@@ -367,10 +389,6 @@ class RuleChange(Shape, frozen=True, kw_only=True):
     """
 
     verdict: str
-    stage: Literal["release", "history"]
-    scope: str
-    context: tuple[str, ...]
-    unit: str
     old: str | None
     new: str | None
     old_budget: str | None
@@ -396,24 +414,6 @@ class DeclaredChange(Shape, frozen=True, kw_only=True):
     verdict: str
     subject: str
     text: str
-
-
-class RuleSpent(Shape, frozen=True, kw_only=True):
-    """What a rule was charged in its fullest cell, and what it admits.
-
-    Attributes:
-        rule: Its id.
-        unit: Its privacy unit.
-        measure: The scale of the next two.
-        spent: What history spent.
-        limit: The most that it may be.
-    """
-
-    rule: str
-    unit: str
-    measure: str
-    spent: Amount
-    limit: Amount
 
 
 class Conflict(RuleSpent, frozen=True, kw_only=True):

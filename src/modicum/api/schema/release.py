@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
 
-from modicum.api.schema.ledger import Head, Spender
-from modicum.api.schema.policy import Approval, ApproxDp, NamedPolicy
+from modicum.api.schema.ledger import Head, LoggedEvent, Spender
+from modicum.api.schema.policy import Approval, NamedPolicy, RuleFinding
 from modicum.api.schema.shape import Amount, Digest, Plain, Shape
 
 #: How far the details of a rule are indented.
@@ -44,12 +44,10 @@ class Sums(Shape, frozen=True, kw_only=True):
     cap: Amount
 
 
-class Loss(Shape, frozen=True, kw_only=True):
+class Loss(RuleFinding, frozen=True, kw_only=True):
     """What a rule says to a release.
 
     Attributes:
-        rule: Its id.
-        unit: Its privacy unit.
         stage: Whether it looks at this release alone, or at everything.
         cell: The fullest cell that the release touches: whose rows, of when; None if
             the rule has one cell for everybody and all time.
@@ -57,44 +55,23 @@ class Loss(Shape, frozen=True, kw_only=True):
         allowed: Whether it lets the release pass.
         undated: If the rule denies the release, and would not deny it alone: its
             mechanisms that are charged to every period, because they name no `periods`.
-        cause: Why the rule denies, for people, if that is because `periods` are
-            missing.
         unlocked: What part of the budget is unlocked in that cell, from 0 to 1; below
             1, the amounts are those of the sum that is nearest to its cap.
-        measure: The scale of the next four: `eps`, `rho`, `mu2` (μ squared), `delta`
-            or, where only a part is unlocked, a Rényi order such as `rdp(8)`.
         before: What the rule was charged before; 0 for stage `release`.
         alone: What this release costs by itself.
         together: What both cost; on the scale of ε this is not the sum.
         limit: The most that `together` may be; it is more exactly if the rule denies.
-        budget: The budget as a policy writes it.
         filter: The sum that is nearest to its cap; None for stage `release` and
             unlimited budgets.
-        approx_dp: The tightest known ε, for information; None if the policy names no
-            delta.
-        when: The rule's predicate.
-        source: The places it comes from, as `file:line:column`.
     """
 
-    rule: str
-    unit: str
     stage: Literal["release", "history"]
-    cell: str | None
-    cells_denying: int
-    allowed: bool
     undated: tuple[str, ...]
-    cause: str | None
     unlocked: float
-    measure: str
     before: Amount
     alone: Amount
     together: Amount
-    limit: Amount
-    budget: str
     filter: Sums | None
-    approx_dp: ApproxDp | None
-    when: str
-    source: tuple[str, ...]
 
 
 class RuleLines(Shape, frozen=True, kw_only=True):
@@ -244,22 +221,30 @@ class Decision(Shape, frozen=True, kw_only=True):
     words: DecisionText | UnsetType = UNSET
 
 
-class ListedRelease(Shape, frozen=True, kw_only=True):
-    """Where a release stands.
+class ReleaseStanding(Shape, frozen=True, kw_only=True):
+    """A release, and its status.
 
     Attributes:
-        release: The id.
+        release: Its id.
         status: `reserved`, `started`, `posted`, `voided`, `expired` or `recorded`.
         entry: The number of the entry that brought it in.
-        day: The day that it counts as made on.
         expires_at: When its reservation runs out, in UTC; None unless it is reserved.
     """
 
     release: str
     status: Status
     entry: int
-    day: str
     expires_at: str | None
+
+
+class ListedRelease(ReleaseStanding, frozen=True, kw_only=True):
+    """Where a release stands.
+
+    Attributes:
+        day: The day that it counts as made on.
+    """
+
+    day: str
 
 
 class ReleasePage(Shape, frozen=True, kw_only=True):
@@ -270,46 +255,30 @@ class ReleasePage(Shape, frozen=True, kw_only=True):
     ledger: Head
 
 
-class ReleaseEvent(Shape, frozen=True, kw_only=True):
+class ReleaseEvent(LoggedEvent, frozen=True, kw_only=True):
     """An entry about a release.
 
     Attributes:
         entry: The number of the entry.
-        at: When, in UTC.
-        actor: Who.
-        kind: What kind of event it is.
         approved_by: Who had agreed, where it was reserved.
-        blocking: Of a denial, the rules that denied.
         reason: The reason of an approval or of giving it up, or the remark.
     """
 
     entry: int
-    at: str
-    actor: str
-    kind: str
     approved_by: tuple[str, ...]
-    blocking: tuple[str, ...]
     reason: str | None
 
 
-class PricedRelease(Shape, frozen=True, kw_only=True):
+class PricedRelease(ReleaseStanding, frozen=True, kw_only=True):
     """A release: what it is, what it costs, and its status.
 
     Attributes:
-        release: Its id.
-        status: `reserved`, `started`, `posted`, `voided`, `expired` or `recorded`.
-        entry: The number of the entry that brought it in.
-        expires_at: When its reservation runs out, in UTC; None unless it is reserved.
         labels: A value for every label.
         metadata: Its open texts.
         content: SHA-256 of the description; equal contents have equal digests.
         mechanisms: Its mechanisms.
     """
 
-    release: str
-    status: Status
-    entry: int
-    expires_at: str | None
     labels: dict[str, str]
     metadata: dict[str, str]
     content: Digest

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from modicum.api import operations
 from modicum.api.local.escrow.approvals import RecordedContractVote
+from modicum.api.local.governance.approvals import Ballot
 from modicum.api.local.views.contracts import (
     consents_view,
     contract_view,
@@ -37,7 +38,7 @@ from modicum.server.routes.jobs import begun
 from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
 from modicum.server.routes.path_ids import LiteralEnd
 from modicum.server.routes.votes import REASON, WORD, reason_of, word_of
-from modicum.server.service.votes import TAKEN_BACK, VoteInput
+from modicum.server.service.votes import TAKEN_BACK
 
 router = APIRouter(tags=["escrow"], route_class=LiteralEnd)
 
@@ -81,7 +82,7 @@ async def statement(
     approves: bool = True,
 ) -> Response:
     """Return what is to be signed by an owner who speaks with a key of their own."""
-    word = VoteInput(approves, reason, "")
+    word = Ballot(approves, reason)
     said, head = await verbs.escrow_contracts.statement(who, name, word, key)
     return json_response(Statement(statement=said, head=head))
 
@@ -131,7 +132,7 @@ async def take_back(
 ) -> Response:
     """Take one's agreement back: it blocks, until one agrees again."""
     tag = tag_given(if_match, _CONTENT)
-    word = VoteInput(approves=False, reason=TAKEN_BACK, content=tag)
+    word = Ballot(approves=False, reason=TAKEN_BACK, content=tag)
     once = await keyed.once(_said)
     found = await verbs.escrow_acts.say(who, name, word, once)
     return _said(found).response()

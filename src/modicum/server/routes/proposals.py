@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from modicum.api import operations
 from modicum.api.local.governance.activation import Activation
-from modicum.api.local.governance.approvals import RecordedVote
+from modicum.api.local.governance.approvals import Ballot, RecordedVote
 from modicum.api.local.governance.proposals import Proposed
 from modicum.api.local.views.approvals import (
     activation_view,
@@ -34,7 +34,7 @@ from modicum.server.routes import openapi_parts
 from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
 from modicum.server.routes.votes import WORD, word_of
 from modicum.server.service.proposals import Change
-from modicum.server.service.votes import TAKEN_BACK, VoteInput
+from modicum.server.service.votes import TAKEN_BACK
 
 router = APIRouter(tags=["policies"])
 
@@ -120,7 +120,7 @@ async def take_back(
     digest: Digest, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
     """Take one's approval back: it blocks, until one agrees again."""
-    word = VoteInput(approves=False, reason=TAKEN_BACK, content=digest)
+    word = Ballot(approves=False, reason=TAKEN_BACK, content=digest)
     once = await keyed.once(_said)
     return _said(await verbs.proposals.say(who, digest, word, once)).response()
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
-from modicum.api.local.governance.approvals import RecordedVote
+from modicum.api.local.governance.approvals import Ballot, RecordedVote
 from modicum.api.local.governance.requests import PendingRequest, Requested
 from modicum.api.local.views.approvals import (
     approvals_view,
@@ -35,7 +35,7 @@ from modicum.server.routes.path_ids import LiteralEnd
 from modicum.server.routes.releases import RELEASE, Words
 from modicum.server.routes.votes import REASON, WORD, reason_of, word_of
 from modicum.server.service.requests import VisibleRequest
-from modicum.server.service.votes import TAKEN_BACK, VoteInput
+from modicum.server.service.votes import TAKEN_BACK
 
 router = APIRouter(tags=["requests"], route_class=LiteralEnd)
 
@@ -96,7 +96,7 @@ async def statement(
     approves: bool = True,
 ) -> Response:
     """Return what is to be signed by who speaks with a key of their own."""
-    word = VoteInput(approves, reason, "")
+    word = Ballot(approves, reason)
     said, head = await verbs.requests.statement(who, release, word, key)
     return json_response(schema.Statement(statement=said, head=head))
 
@@ -129,7 +129,7 @@ async def take_back(
     if_match: IfMatch = None,
 ) -> Response:
     """Take one's approval back: it blocks, until one agrees again."""
-    word = VoteInput(
+    word = Ballot(
         approves=False, reason=TAKEN_BACK, content=tag_given(if_match, _CONTENT)
     )
     once = await keyed.once(_said)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from starlette.requests import Request
 
+from modicum.api.local.governance.approvals import Ballot
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.core.document import Node
@@ -16,7 +17,6 @@ from modicum.core.fields import Fields
 from modicum.core.reader import boolean, text
 from modicum.server.inputs.body import form_of
 from modicum.server.routes import openapi_parts
-from modicum.server.service.votes import VoteInput
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
@@ -70,7 +70,7 @@ class Signature:
 
 async def word_of(
     request: Request, content: str, who: Identity, *actions: Action
-) -> VoteInput:
+) -> Ballot:
     """Return what somebody says."""
     fields = Fields(await form_of(request, who, *actions), "the request")
     approves = boolean(fields.take("approves"), "`approves`")
@@ -80,13 +80,13 @@ async def word_of(
     signature = _text(fields.take_optional("signature"), "`signature`")
     fields.finish()
     if key is None and signature is None:
-        return VoteInput(approves, reason, content, head)
+        return Ballot(approves, reason, head if approves else None, content=content)
     if not _KEY.fullmatch(key or "") or not _SIGNATURE.fullmatch(signature or ""):
         raise _bad("`key` and `signature` are 64 and 128 hexadecimal digits")
     if head is None:
         raise _bad("what is signed is said at a `head`")
     own = Signature(bytes.fromhex(key or ""), bytes.fromhex(signature or ""))
-    return VoteInput(approves, reason, content, head, own)
+    return Ballot(approves, reason, head if approves else None, own, content)
 
 
 async def reason_of(request: Request, who: Identity, *actions: Action) -> str:

@@ -12,6 +12,7 @@ from modicum.api.local.escrow.review import (
     contract_review,
     must_be_usable,
 )
+from modicum.api.local.governance.approvals import Ballot
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.release_datasets import may
 from modicum.api.local.views.contracts import listed_view
@@ -30,7 +31,7 @@ from modicum.server.service.escrow_visibility import (
 from modicum.server.service.jobs import Job, Jobs, Report
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import OF_ANOTHER, id_unusable
-from modicum.server.service.votes import VoteInput, refuse_repeated
+from modicum.server.service.votes import refuse_repeated
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
@@ -81,7 +82,7 @@ class EscrowActions:
         return await self._threads.ask(work)
 
     async def say(
-        self, who: Identity, name: str, word: VoteInput, once: IdempotencyKey
+        self, who: Identity, name: str, word: Ballot, once: IdempotencyKey
     ) -> RecordedContractVote:
         """Agree to a contract, or refuse it, as an owner of its data.
 
@@ -109,17 +110,7 @@ class EscrowActions:
 
             self._decider.glance(look)
             office = self._decider.escrow(self._tools, who.name, once=once)
-            if not word.approves:
-                return office.reject(
-                    name, reason=word.reason, content=word.content, key=word.key
-                )
-            return office.approve(
-                name,
-                reason=word.reason,
-                head=word.head,
-                content=word.content,
-                key=word.key,
-            )
+            return office.vote(name, word)
 
         return await self._threads.ask(work)
 

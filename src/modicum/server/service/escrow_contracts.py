@@ -14,7 +14,8 @@ from modicum.api.local.escrow.review import (
     examined,
     owner_votes,
 )
-from modicum.api.local.escrow.review import OwnerVote as Spoken
+from modicum.api.local.governance.approval_cases import VoteEntry
+from modicum.api.local.governance.approvals import Ballot
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
@@ -33,7 +34,6 @@ from modicum.server.service.escrow_visibility import (
 )
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import OF_ANOTHER, id_unusable
-from modicum.server.service.votes import VoteInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,10 @@ class EscrowContracts:
 
     async def words(
         self, who: Identity, name: str
-    ) -> tuple[ContractReview, tuple[Spoken, ...]]:
+    ) -> tuple[ContractReview, tuple[VoteEntry, ...]]:
         """Return where the owners of a contract stand, and what they said."""
 
-        def look(view: LedgerView) -> tuple[ContractReview, tuple[Spoken, ...]]:
+        def look(view: LedgerView) -> tuple[ContractReview, tuple[VoteEntry, ...]]:
             flow = visible_contract(view.state().escrow, who, name)
             return contract_review(view, flow.contract.id), owner_votes(view, name)
 
@@ -131,7 +131,7 @@ class EscrowContracts:
         return await self._threads.study(look)
 
     async def statement(
-        self, who: Identity, name: str, word: VoteInput, key: str
+        self, who: Identity, name: str, word: Ballot, key: str
     ) -> tuple[str, str]:
         """Return what somebody signs who speaks about a contract, and at which head."""
 

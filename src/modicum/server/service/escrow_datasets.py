@@ -11,6 +11,7 @@ from typing import Final
 from modicum.api.local.escrow.approvals import RecordedVersionVote
 from modicum.api.local.escrow.datasets import Declared, Ownership
 from modicum.api.local.escrow.execution import Tools
+from modicum.api.local.governance.approvals import Ballot
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
@@ -20,7 +21,7 @@ from modicum.ledger.state.datasets import DataSet
 from modicum.server.resources import not_set_up
 from modicum.server.service.escrow_visibility import may_see_data, visible_dataset
 from modicum.server.service.threads import Threads
-from modicum.server.service.votes import VoteInput, refuse_repeated
+from modicum.server.service.votes import refuse_repeated
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
@@ -119,7 +120,7 @@ class EscrowData:
         return await self._threads.ask(work)
 
     async def say(
-        self, who: Identity, version: Version, word: VoteInput, once: IdempotencyKey
+        self, who: Identity, version: Version, word: Ballot, once: IdempotencyKey
     ) -> RecordedVersionVote:
         """Agree to a version that waits for its owners, or refuse it."""
         who.must(Action.APPROVE_CONTRACT, version.id)
@@ -128,17 +129,7 @@ class EscrowData:
         def work() -> RecordedVersionVote:
             refuse_repeated(self._decider, who, once)
             office = self._decider.escrow(self._tools, who.name, once=once)
-            if not word.approves:
-                return office.reject_data(
-                    version, reason=word.reason, content=word.content, key=word.key
-                )
-            return office.approve_data(
-                version,
-                reason=word.reason,
-                head=word.head,
-                content=word.content,
-                key=word.key,
-            )
+            return office.vote_on_data(version, word)
 
         return await self._threads.ask(work)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from modicum.api.local.governance.actions import Governance
 from modicum.api.local.governance.activation import Activation, ActivationPreview
 from modicum.api.local.governance.approval_cases import VoteEntry
-from modicum.api.local.governance.approvals import RecordedVote
+from modicum.api.local.governance.approvals import Ballot, RecordedVote
 from modicum.api.local.governance.proposals import PendingPolicy, Proposed
 from modicum.api.local.handlers.errors import not_found
 from modicum.api.local.ledger_view import LedgerView
@@ -19,7 +19,7 @@ from modicum.server.inputs.body import Body
 from modicum.server.service.policies import compiled_body
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import ReadOnlyGovernance
-from modicum.server.service.votes import VoteInput, refuse_repeated
+from modicum.server.service.votes import refuse_repeated
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
@@ -87,7 +87,7 @@ class Proposals:
         self,
         who: Identity,
         digest: str,
-        word: VoteInput,
+        word: Ballot,
         once: IdempotencyKey | None = None,
     ) -> RecordedVote:
         """Agree to a proposal, or refuse it."""
@@ -97,11 +97,7 @@ class Proposals:
             refuse_repeated(self._decider, who, once)
             self._decider.governed(lambda one: _proposed(one, digest), quick=True)
             office = self._decider.governance(who.name, once=once)
-            if not word.approves:
-                return office.reject_policy(digest, reason=word.reason, key=word.key)
-            return office.approve_policy(
-                digest, reason=word.reason, head=word.head, key=word.key
-            )
+            return office.vote_on_policy(digest, word)
 
         return await self._threads.compute(work)
 

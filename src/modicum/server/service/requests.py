@@ -9,7 +9,7 @@ from modicum.api.local import Decision
 from modicum.api.local.evaluation import Description
 from modicum.api.local.governance.actions import Governance
 from modicum.api.local.governance.approval_cases import VoteEntry
-from modicum.api.local.governance.approvals import RecordedVote
+from modicum.api.local.governance.approvals import Ballot, RecordedVote
 from modicum.api.local.governance.requests import PendingRequest, Requested
 from modicum.api.local.handlers.errors import not_found
 from modicum.api.local.ledger_view import LedgerView
@@ -32,7 +32,7 @@ from modicum.server.inputs.body import Body
 from modicum.server.service.datasets import with_release
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import ReadOnlyGovernance, Visibility
-from modicum.server.service.votes import VoteInput, refuse_repeated
+from modicum.server.service.votes import refuse_repeated
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
@@ -114,7 +114,7 @@ class Requests:
         return await self._threads.study(look)
 
     async def statement(
-        self, who: Identity, release: str, word: VoteInput, key: str
+        self, who: Identity, release: str, word: Ballot, key: str
     ) -> tuple[str, str]:
         """Return what somebody signs who speaks about a request, and at which head."""
 
@@ -140,7 +140,7 @@ class Requests:
         self,
         who: Identity,
         release: str,
-        word: VoteInput,
+        word: Ballot,
         once: IdempotencyKey | None = None,
     ) -> RecordedVote:
         """Agree to a request, or refuse it. It is decided again in the same turn."""
@@ -161,18 +161,7 @@ class Requests:
                         help="look again, and send the ETag of what is asked for now",
                     )
                 )
-            office = self._decider.governance(who.name, once=once)
-            if not word.approves:
-                return office.reject(
-                    release, reason=word.reason, content=word.content, key=word.key
-                )
-            return office.approve(
-                release,
-                reason=word.reason,
-                head=word.head,
-                content=word.content,
-                key=word.key,
-            )
+            return self._decider.governance(who.name, once=once).vote(release, word)
 
         return await self._sight.guard(who, lambda: release, self._threads.ask(work))
 

@@ -203,7 +203,7 @@ class EscrowActions(EscrowProposals):
             StaleError: If something came in since `head`, or it has other contents.
             UsageError: If there is no ledger with a policy.
         """
-        return self._say(name, Ballot(True, reason, head, key, content))  # noqa: FBT003
+        return self.vote(name, Ballot(True, reason, head, key, content))  # noqa: FBT003
 
     def reject(
         self,
@@ -227,7 +227,7 @@ class EscrowActions(EscrowProposals):
             StaleError: If it has other contents.
             UsageError: As for `approve`.
         """
-        return self._say(name, Ballot(False, reason, None, key, content))  # noqa: FBT003
+        return self.vote(name, Ballot(False, reason, None, key, content))  # noqa: FBT003
 
     def approve_data(
         self,
@@ -256,7 +256,7 @@ class EscrowActions(EscrowProposals):
             UsageError: As for `approve`.
         """
         word = Ballot(True, reason, head, key, content)  # noqa: FBT003
-        return self._ledger.turn(lambda entry: vote_on_version(entry, version, word))
+        return self.vote_on_data(version, word)
 
     def reject_data(
         self,
@@ -281,6 +281,18 @@ class EscrowActions(EscrowProposals):
             UsageError: As for `approve`.
         """
         word = Ballot(False, reason, None, key, content)  # noqa: FBT003
+        return self.vote_on_data(version, word)
+
+    def vote(self, name: str, word: Ballot) -> RecordedContractVote:
+        """Vote on a contract, as an owner of its data."""
+        return self._ledger.turn(
+            lambda entry: vote_on_contract(
+                entry, named(entry.book.state.escrow, name), word
+            )
+        )
+
+    def vote_on_data(self, version: Version, word: Ballot) -> RecordedVersionVote:
+        """Vote on a version that waits, as an owner of the data."""
         return self._ledger.turn(lambda entry: vote_on_version(entry, version, word))
 
     # --- flowing ---
@@ -339,15 +351,6 @@ class EscrowActions(EscrowProposals):
         found = disclosed_value(vault, flow, parent, sealed)
         self._ledger.turn(lambda entry: disclose(entry, flow, parent))
         return found
-
-    # --- inside ---
-
-    def _say(self, name: str, word: Ballot) -> RecordedContractVote:
-        return self._ledger.turn(
-            lambda entry: vote_on_contract(
-                entry, named(entry.book.state.escrow, name), word
-            )
-        )
 
 
 def _to_run(entry: Entry, name: str) -> tuple[Contract, Flow | None]:

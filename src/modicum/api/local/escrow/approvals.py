@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from modicum.api.local.balances import Entry
 from modicum.api.local.governance.approval_cases import active_policy, reason_text
@@ -17,53 +17,40 @@ from modicum.ledger.state.consent import Agreement, Consent, Consents
 from modicum.ledger.state.datasets import OWNER, version_of
 from modicum.ledger.state.flow import Flow
 
+#: The fields of an agreement.
+_Vote: TypeAlias = tuple[str, bool, tuple[str, ...], int, str]
 
-@dataclass(frozen=True, slots=True)
-class RecordedContractVote:
-    """What an owner said to a contract, and where it stands after that.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedContractVote(Agreement):
+    """The vote of an owner on a contract, and where it stands after that.
 
     Attributes:
         flow: The contract.
-        by: Who.
-        approves: Whether they agree.
         consents: Where the owners stand.
-        seq: The number of the entry.
         repeated: Whether it is what they said last, so that nothing was added.
-        key: The public key that signed it, in hexadecimal; empty if nobody signed.
     """
 
     flow: Flow
-    by: str
-    approves: bool
     consents: Consents
-    seq: int
     repeated: bool = False
-    key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedVersionVote:
-    """What an owner said to a version of their data, and where it stands after that.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedVersionVote(Agreement):
+    """The vote of an owner on a version of their data, and where it stands after that.
 
     Attributes:
         version: The version.
-        content: The SHA-256 of what they spoke of.
-        by: Who.
-        approves: Whether they agree.
+        content: The SHA-256 of what it is about.
         consent: Where the owners stand.
-        seq: The number of the entry.
         repeated: Whether it is what they said last, so that nothing was added.
-        key: The public key that signed it, in hexadecimal; empty if nobody signed.
     """
 
     version: Version
     content: str
-    by: str
-    approves: bool
     consent: Consent
-    seq: int
     repeated: bool = False
-    key: str = ""
 
 
 def vote_on_version(
@@ -73,20 +60,20 @@ def vote_on_version(
     data = entry.book.state.escrow.data
     content = version_of(data, version).content(version)
     called = f"version {version.number} of `{version.id}`"
-    seq, repeated, key = _say(
+    vote, repeated = _say(
         entry, ("data", version.id, content), called, [version.id], word
     )
     said = entry.book.state.approvals.get(("data", content), ())
     consent = data[version.id].consent(version, said)
     return RecordedVersionVote(
-        version, content, entry.actor, word.approves, consent, seq, repeated, key
+        *vote, version=version, content=content, consent=consent, repeated=repeated
     )
 
 
 def vote_on_contract(entry: Entry, flow: Flow, word: Ballot) -> RecordedContractVote:
     """Record what an owner says to a contract, unless it is what they said last."""
     contract, state = flow.contract, entry.book.state
-    seq, repeated, key = _say(
+    vote, repeated = _say(
         entry,
         ("contract", contract.id, contract.digest),
         f"contract `{contract.id}`",
@@ -95,9 +82,7 @@ def vote_on_contract(entry: Entry, flow: Flow, word: Ballot) -> RecordedContract
     )
     said = state.approvals.get(("contract", contract.digest), ())
     consents = state.escrow.consents(flow, said)
-    return RecordedContractVote(
-        flow, entry.actor, word.approves, consents, seq, repeated, key
-    )
+    return RecordedContractVote(*vote, flow=flow, consents=consents, repeated=repeated)
 
 
 def _say(
@@ -106,8 +91,8 @@ def _say(
     called: str,
     data_sets: Iterable[str],
     word: Ballot,
-) -> tuple[int, bool, str]:
-    """Record a word; return its entry, whether it stood there, and the key."""
+) -> tuple[_Vote, bool]:
+    """Record a vote; return it, and whether it stood there already."""
     refuse_content(called, about[2], word.content)
     body = ApprovalGiven(
         *about,
@@ -121,7 +106,8 @@ def _say(
     if before is None:
         entry.add(body)
     seq = entry.book.state.seq if before is None else before.seq
-    return seq, before is not None, body.key
+    vote = entry.actor, body.approves, body.roles, seq, body.key
+    return vote, before is not None
 
 
 def _signed(
@@ -133,17 +119,17 @@ def _signed(
         for name in data_sets
         for key in data[name].ownership.owners.get(entry.actor, ())
     }
-    key = None if word.key is None else word.key.public.hex()
+    key = None if word.signer is None else word.signer.public.hex()
     if word.approves and pinned and key not in pinned:
         how = "with another key" if key else "without a signature"
         raise _badly_signed(
             f"`{entry.actor}` cannot approve {how}",
             "the data was registered with the keys that count for them",
         )
-    if word.key is None:
+    if word.signer is None:
         return body
     policy = active_policy(entry.book).policy.digest
-    own = signed(body, by=entry.actor, policy=policy, signer=word.key)
+    own = signed(body, by=entry.actor, policy=policy, signer=word.signer)
     if not is_genuine(own, entry.actor, policy):
         raise _badly_signed(
             f"the signature of `{entry.actor}` is not of what they say",

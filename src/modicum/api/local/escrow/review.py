@@ -10,12 +10,14 @@ from modicum.api.local.decision import Decision
 from modicum.api.local.escrow.block_scores import read_again
 from modicum.api.local.escrow.declared_tables import charge_of, read_query, tables_of
 from modicum.api.local.escrow.retry import EscrowReader
+from modicum.api.local.governance.approval_cases import VoteEntry, vote_entry
 from modicum.api.local.queries.actions import plan_of
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, ConflictError, InputError, Problem, StaleError
 from modicum.escrow.block_release import BlockScore
 from modicum.ledger import Event, event_of
 from modicum.ledger.log.contracts import Charge, QueryTerms, TaskTerms
+from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.consent import Agreement, Consents
 from modicum.ledger.state.datasets import DataSet
 from modicum.ledger.state.escrow import Escrow as EscrowState
@@ -63,27 +65,6 @@ class ContractReview:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnerVote:
-    """What an owner said to a contract.
-
-    Attributes:
-        by: Who.
-        at: When.
-        approves: Whether they agreed.
-        reason: Why.
-        key: The public key that signed it, in hexadecimal; empty if nobody did.
-        seq: The number of the entry.
-    """
-
-    by: str
-    at: str
-    approves: bool
-    reason: str
-    key: str
-    seq: int
-
-
-@dataclass(frozen=True, slots=True)
 class ContractRecord:
     """All that stands in the ledger about a contract.
 
@@ -102,7 +83,7 @@ class ContractRecord:
     looked: ContractReview
     reason: str
     above: tuple[ContractReview, ...]
-    words: tuple[OwnerVote, ...]
+    words: tuple[VoteEntry, ...]
     queries: tuple[QueryPrice, ...]
     shredded: tuple[str, ...]
     seq: int
@@ -172,7 +153,7 @@ def must_be_usable(ledger: EscrowReader, name: str) -> None:
         raise not_permitted(flow, why)
 
 
-def owner_votes(ledger: EscrowReader, name: str) -> tuple[OwnerVote, ...]:
+def owner_votes(ledger: EscrowReader, name: str) -> tuple[VoteEntry, ...]:
     """Return what the owners of a contract said to it, oldest first. Writes nothing."""
     book, reader, _ = ledger.look()
     said = _said(book, named(book.state.escrow, name))
@@ -236,10 +217,10 @@ def _said(book: LedgerBalances, flow: Flow) -> tuple[Agreement, ...]:
     return book.state.approvals.get(("contract", flow.contract.digest), ())
 
 
-def _word(reader: Reader, said: Agreement) -> OwnerVote:
+def _word(reader: Reader, said: Agreement) -> VoteEntry:
     event = _event(reader, said.seq)
-    reason = str(getattr(event.body, "reason", ""))
-    return OwnerVote(said.by, event.at, said.approves, reason, said.key, said.seq)
+    assert isinstance(event.body, ApprovalGiven)
+    return vote_entry(event, event.body, said.seq)
 
 
 def _event(reader: Reader, seq: int) -> Event:

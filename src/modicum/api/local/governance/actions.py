@@ -158,7 +158,7 @@ class PolicyGovernance(BaseGovernance):
             StaleError: If something came in since `head`; review again.
             UsageError: If there is no ledger with a policy.
         """
-        return self._say_to_policy(successor, Ballot(True, reason, head, key))  # noqa: FBT003
+        return self.vote_on_policy(successor, Ballot(True, reason, head, key))  # noqa: FBT003
 
     def reject_policy(
         self,
@@ -179,7 +179,7 @@ class PolicyGovernance(BaseGovernance):
             InputError: As for `approve_policy`.
             UsageError: As for `approve_policy`.
         """
-        return self._say_to_policy(successor, Ballot(False, reason, None, key))  # noqa: FBT003
+        return self.vote_on_policy(successor, Ballot(False, reason, None, key))  # noqa: FBT003
 
     def policy_hearings(self, successor: CompiledPolicy) -> tuple[ApprovalState, ...]:
         """Return where the approval stands that another policy needs. Writes nothing.
@@ -279,9 +279,10 @@ class PolicyGovernance(BaseGovernance):
             )
         )
 
-    def _say_to_policy(
+    def vote_on_policy(
         self, successor: CompiledPolicy | str, word: Ballot
     ) -> RecordedVote:
+        """Vote on a policy that is to take the place of the active one."""
         from modicum.api.local.governance.activation import preview_activation as weigh
 
         def work(entry: Entry) -> RecordedVote:
@@ -429,7 +430,7 @@ class ReleaseGovernance(BaseGovernance):
             UsageError: If there is no ledger with a policy.
         """
         word = Ballot(True, reason, head, key, content)  # noqa: FBT003
-        return self._say_to_release(release, word)
+        return self.vote(release, word)
 
     def reject(
         self,
@@ -456,7 +457,7 @@ class ReleaseGovernance(BaseGovernance):
             UsageError: As for `approve`.
         """
         word = Ballot(False, reason, None, key, content)  # noqa: FBT003
-        return self._say_to_release(release, word)
+        return self.vote(release, word)
 
     def hearings(self, release: Description) -> tuple[ApprovalState, ...]:
         """Return where each approval stands that a release needs. Writes nothing.
@@ -485,7 +486,9 @@ class ReleaseGovernance(BaseGovernance):
         _, read, _ = self._ledger.look()
         return vote_entries(identifier, read(0))
 
-    def _say_to_release(self, release: Description | str, word: Ballot) -> RecordedVote:
+    def vote(self, release: Description | str, word: Ballot) -> RecordedVote:
+        """Vote on a release that needs approval."""
+
         def work(entry: Entry) -> RecordedVote:
             if corrects(entry, release):
                 return vote_on_correction(entry, release, word)

@@ -12,13 +12,14 @@ from modicum.core.diagnostics import shortened
 from modicum.core.document import from_python
 from modicum.core.errors import ApprovalError, Code, InputError, Problem, UsageError
 from modicum.core.reader import place, text
-from modicum.ledger import Record, RecordedRelease, State, event_of
+from modicum.ledger import Event, Record, RecordedRelease, State, event_of
 from modicum.ledger.decision.approvals import (
     ApprovalState,
     policy_approvals,
     release_approvals,
 )
 from modicum.ledger.log.events import ApprovalGiven
+from modicum.ledger.state.consent import Agreement
 from modicum.policy import CompiledPolicy, Policy
 from modicum.policy.declarations.roles import meant_by
 
@@ -89,29 +90,33 @@ def about_known_release(identifier: str, records: Iterable[Record]) -> ApprovalC
     return ApprovalCase("release", identifier, content, f"release `{identifier}`")
 
 
-@dataclass(frozen=True, slots=True)
-class VoteEntry:
-    """What somebody said once, as the log tells it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteEntry(Agreement):
+    """A vote as the log has it.
 
     Attributes:
-        seq: The number of the entry.
         at: When.
-        by: Who.
-        content: SHA-256 of what they spoke about.
-        approves: Whether they agreed.
-        roles: The roles in which they spoke.
+        content: SHA-256 of what it is about.
         reason: Why.
-        key: The public key that signed it, in hexadecimal; empty if nobody signed.
     """
 
-    seq: int
     at: str
-    by: str
     content: str
-    approves: bool
-    roles: tuple[str, ...]
     reason: str
-    key: str = ""
+
+
+def vote_entry(event: Event, body: ApprovalGiven, seq: int) -> VoteEntry:
+    """Return the vote that an entry holds."""
+    return VoteEntry(
+        event.actor,
+        body.approves,
+        body.roles,
+        seq,
+        body.key,
+        at=event.at,
+        content=body.content,
+        reason=body.reason,
+    )
 
 
 def vote_entries(identifier: str, records: Iterable[Record]) -> tuple[VoteEntry, ...]:
@@ -126,16 +131,7 @@ def _spoken(identifier: str, records: Iterable[Record]) -> Iterator[VoteEntry]:
         event = event_of(record, record.seq)
         body = event.body
         if isinstance(body, ApprovalGiven) and body.id == identifier:
-            yield VoteEntry(
-                record.seq,
-                event.at,
-                event.actor,
-                body.content,
-                body.approves,
-                body.roles,
-                body.reason,
-                body.key,
-            )
+            yield vote_entry(event, body, record.seq)
 
 
 def about_policy(successor: CompiledPolicy, policy: Policy) -> ApprovalCase:

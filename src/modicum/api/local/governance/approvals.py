@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from modicum.ledger import State, decide, event_of
 from modicum.ledger.decision.approvals import ApprovalState, roles_of
 from modicum.ledger.log.approval_statement import Signer, is_genuine, signed
 from modicum.ledger.log.events import ApprovalGiven
+from modicum.ledger.state.consent import Agreement
 from modicum.policy import CompiledPolicy, Policy
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Ballot:
         reason: Why, for the record; 1 to 2000 characters.
         head: The hash of the last entry that they have looked at, or its beginning of
             at least 12 characters; None if whatever stands at the end will do.
-        key: What signs it; None for nobody.
+        signer: What signs it; None for nobody.
         content: The SHA-256 of the contents that they have looked at; None if they
             speak of whichever it has.
     """
@@ -51,23 +52,18 @@ class Ballot:
     approves: bool
     reason: str
     head: str | None = None
-    key: Signer | None = None
+    signer: Signer | None = field(default=None, repr=False)
     content: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedVote:
-    """What somebody said, and where the approvals stand after it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedVote(Agreement):
+    """A vote, and where the approvals stand after it.
 
     Attributes:
-        topic: What they spoke about.
-        by: Who.
-        approves: Whether they agree.
-        roles: The roles in which they spoke.
+        topic: What it is about.
         hearings: Where each approval stands, as far as it is known.
-        seq: The number of the entry.
         repeated: Whether it is what they said last, so that nothing was added.
-        key: The public key that signed it, in hexadecimal; empty if nobody signed.
         decision: What the rules said to the release in that turn; None if somebody
             refuses, or it is about a policy.
         weighed: What it meant in that turn to activate the policy; None if somebody
@@ -77,13 +73,8 @@ class RecordedVote:
     """
 
     topic: ApprovalCase
-    by: str
-    approves: bool
-    roles: tuple[str, ...]
-    hearings: tuple[ApprovalState, ...]
-    seq: int
+    hearings: tuple[ApprovalState, ...] = ()
     repeated: bool = False
-    key: str = ""
     decision: Decision | None = None
     weighed: ActivationPreview | None = None
     corrected_in: int = 0
@@ -115,15 +106,15 @@ def record_vote(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote
     if decision is not None:
         decision = _needing(decision, hearings)
     return RecordedVote(
-        topic,
         entry.actor,
         word.approves,
         roles,
-        hearings,
         state.seq if before is None else before,
-        before is not None,
         body.key,
-        decision,
+        topic=topic,
+        hearings=hearings,
+        repeated=before is not None,
+        decision=decision,
     )
 
 
@@ -210,16 +201,16 @@ def _signed(
 ) -> ApprovalGiven:
     """Return what somebody says as they sign it; as it is if nobody must and does."""
     pinned = policy.keys.get(entry.actor)
-    key = None if word.key is None else word.key.public.hex()
+    key = None if word.signer is None else word.signer.public.hex()
     if word.approves and pinned is not None and key not in pinned:
         how = "with another key" if key else "without a signature"
         raise _badly_signed(
             f"`{entry.actor}` cannot approve {how}",
             "the active policy names the keys that count for them",
         )
-    if word.key is None:
+    if word.signer is None:
         return body
-    own = signed(body, by=entry.actor, policy=policy.digest, signer=word.key)
+    own = signed(body, by=entry.actor, policy=policy.digest, signer=word.signer)
     if not is_genuine(own, entry.actor, policy.digest):
         raise _badly_signed(
             f"the signature of `{entry.actor}` is not of what they say",

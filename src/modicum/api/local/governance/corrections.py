@@ -106,7 +106,7 @@ def vote_on_correction(
         )
     if topic.hearings_in(state):
         said = record_vote(entry, topic, word)
-    elif word.key is not None or entry.actor in compiled.policy.keys:
+    elif word.signer is not None or entry.actor in compiled.policy.keys:
         # A signature is kept with what it signs.
         said = record_vote(entry, replace(topic, hearings=None), word)
     else:
@@ -148,7 +148,7 @@ def made_already(
     seq = state.described_in(known)
     (record,) = islice(entry.read(seq - 1), 1)
     by = event_of(record, seq).actor
-    return RecordedVote(topic, by, True, (), (), seq, True, corrected_in=seq)  # noqa: FBT003
+    return RecordedVote(by, True, (), seq, topic=topic, repeated=True, corrected_in=seq)  # noqa: FBT003
 
 
 def _by_one(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote:
@@ -164,7 +164,7 @@ def _by_one(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote:
         )
     looked_at(word, entry.book.state)
     seq = entry.book.state.seq + 1
-    return RecordedVote(topic, entry.actor, word.approves, (), (), seq)
+    return RecordedVote(entry.actor, word.approves, (), seq, topic=topic)
 
 
 def _described(

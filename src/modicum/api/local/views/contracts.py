@@ -13,9 +13,9 @@ from modicum.api.local.escrow.approvals import RecordedContractVote, RecordedVer
 from modicum.api.local.escrow.review import (
     ContractRecord,
     ContractReview,
-    OwnerVote,
     QueryPrice,
 )
+from modicum.api.local.governance.approval_cases import VoteEntry
 from modicum.api.schema import escrow as schema
 from modicum.api.schema.ledger import Head
 from modicum.escrow.inspection import WHY, Inspection
@@ -150,7 +150,7 @@ def details_view(
     )
 
 
-def votes_view(votes: Iterable[OwnerVote]) -> tuple[schema.ContractVote, ...]:
+def votes_view(votes: Iterable[VoteEntry]) -> tuple[schema.ContractVote, ...]:
     """Return the votes of owners on a contract, the oldest first."""
     return tuple(
         schema.ContractVote(
