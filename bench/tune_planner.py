@@ -29,7 +29,8 @@ from modicum.accounting.filters.unlock_schedule import AtOnce, Schedule, Unlocki
 from modicum.accounting.grid import EPS, INFINITE, ORDERS, RHO, order_index
 from modicum.core.rationals import LOSS_UNIT
 from modicum.planner.simulation.setting import TIGHT_FILTER, Setting
-from modicum.workloads.cohere import SAMPLING, Recipe
+from modicum.workloads.cohere import Recipe
+from modicum.workloads.model import SAMPLING
 from modicum.workloads.request_types import all_types
 
 PARTS = 64

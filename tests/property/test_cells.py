@@ -251,7 +251,7 @@ def agree(
     for told, one in zip(verdict.losses, judged, strict=True):
         assert told.allowed == one.allowed, (one.rule.id, told, one)
         assert shown(one, told) in pairs(one), (one.rule.id, told, one)
-        assert bool(told.denying) == bool(one.denied)
+        assert bool(told.cells_denying) == bool(one.denied)
         if told.rule.stage is Stage.HISTORY and told.compared is not None:
             assert left(told) == least_left(one, told), (one.rule.id, told, one)
         assert (told.locked is not None) == (told.share == 0 and not told.allowed)

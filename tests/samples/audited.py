@@ -137,7 +137,7 @@ def key(number: int = 0) -> SigningKey:
 def checkpoint(
     records: Sequence[Record], seq: int, by: SigningKey, state: str | None = None
 ) -> Signed:
-    claim = Checkpoint(records[0].hash, seq, records[seq - 1].hash, state, at(0), by.id)
+    claim = Checkpoint(records[0].hash, seq, records[seq - 1].hash, at(0), by.id, state)
     return by.sign(claim)
 
 

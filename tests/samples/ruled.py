@@ -144,7 +144,12 @@ def random_workload(rng: Random, window: int, *, long: bool = False) -> Workload
         labels=labels,
     )
     return Workload(
-        "random", 0, 0, "utility", (Fraction(1),), rounds, domain, window, requests
+        sampling=(Fraction(1),),
+        rounds=rounds,
+        domain=domain,
+        name="random",
+        window=window,
+        requests=requests,
     )
 
 

@@ -247,10 +247,12 @@ _SERVED = """
 from modicum.core.document import from_python
 from modicum.core.errors import UsageError
 from modicum.server.problems import problem_response
-from modicum.server.inputs.escrow_risk import read_risk
+from modicum.api.schema.escrow_input import RiskInput
+from modicum.server.inputs.reader import read_input
+from modicum.server.service.escrow_contracts import facts_of
 
 try:
-    read_risk(from_python({"contract": "c-1", "tau": 1}))
+    facts_of(read_input(from_python({"contract": "c-1", "tau": 1}), RiskInput))
 except UsageError as error:
     print(problem_response(error).body.decode())
 """

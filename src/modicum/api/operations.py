@@ -7,6 +7,7 @@ client its requests.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
@@ -15,11 +16,13 @@ from modicum.api.schema import (
     account,
     approval,
     escrow,
+    escrow_input,
     job,
     ledger,
     plan,
     policy,
     release,
+    risk,
     signature,
 )
 from modicum.api.schema.shape import Shape
@@ -36,6 +39,36 @@ _HOLE: Final = re.compile(r"{(\w+)(?::\w+)?}")
 _ALWAYS: Final = frozenset({400, 401, 403, 404, 408, 413, 422, 429, 503})
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A body that the reader of its own format reads.
+
+    Attributes:
+        about: What it is.
+        schema: Its JSON Schema.
+        kinds: The media types that are taken, besides JSON and YAML.
+    """
+
+    about: str
+    schema: Mapping[str, Any]
+    kinds: tuple[str, ...] = ()
+
+
+_RELEASE: Final = {"$ref": "#/components/schemas/Release"}
+RELEASE_FILE: Final = Document("a release, as in a file", _RELEASE)
+POLICY_FILE: Final = Document(
+    "a policy, as in a file; YAML keeps its remarks",
+    {"$ref": "#/components/schemas/Policy"},
+)
+DISCLOSURE_FILE: Final = Document("a disclosure, as in a file", {"type": "object"})
+PLAN_FILE: Final = Document("a plan, as the job that made it tells", {"type": "object"})
+REQUESTS_FILE: Final = Document(
+    "requests: releases, each maybe with its `utility`",
+    {"type": "array", "minItems": 1, "items": _RELEASE},
+    (LINES,),
+)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation(Generic[A]):
     """A method and an address, and what comes back.
@@ -45,7 +78,7 @@ class Operation(Generic[A]):
         path: The address below `PREFIX`. A hole such as `{release:path}` holds an id;
             one that ends in `:path` may hold slashes.
         answer: The shape of the answer; None if it is no JSON document.
-        body: Whether it takes a body.
+        takes: What its body is: an input, or a `Document`; None for no body.
         keyed: Whether it is done once for each `Idempotency-Key`.
         reviewed: Whether `If-Match` names what was reviewed, which must be current.
         status: The HTTP status of the answer. 202 begins a job, or asks people first.
@@ -57,7 +90,7 @@ class Operation(Generic[A]):
     method: str
     path: str
     answer: type[A] | None
-    body: bool = False
+    takes: Any = None
     keyed: bool = False
     reviewed: bool = False
     status: int = 200
@@ -69,7 +102,7 @@ class Operation(Generic[A]):
     def statuses(self) -> list[int]:
         """The HTTP statuses of its mistakes."""
         found = _ALWAYS | self.mistakes
-        if self.body:
+        if self.takes is not None:
             found |= {413, 415}
         if self.keyed:
             found |= {409, 428}
@@ -91,23 +124,25 @@ def _get(path: str, answer: type[A] | None, *mistakes: int) -> Operation[A]:
     return Operation("GET", path, answer, mistakes=frozenset(mistakes))
 
 
-def _send(path: str, answer: type[A], *mistakes: int, **more: Any) -> Operation[A]:
+def _send(
+    path: str, answer: type[A], takes: Any, *mistakes: int, **more: Any
+) -> Operation[A]:
     """Return an operation that takes a body and changes nothing by itself."""
-    return Operation(
-        "POST", path, answer, body=True, mistakes=frozenset(mistakes), **more
-    )
+    return Operation("POST", path, answer, takes, mistakes=frozenset(mistakes), **more)
 
 
-def _step(path: str, answer: type[A], *mistakes: int, **more: Any) -> Operation[A]:
+def _step(
+    path: str, answer: type[A], takes: Any, *mistakes: int, **more: Any
+) -> Operation[A]:
     """Return an operation that adds to the ledger, once for each key."""
-    own = {"method": "POST", "body": True, "keyed": True, **more}
+    own = {"method": "POST", "takes": takes, "keyed": True, **more}
     return Operation(path=path, answer=answer, mistakes=frozenset(mistakes), **own)
 
 
-def _job(path: str, *mistakes: int, body: bool = False) -> Operation[job.JobItem]:
+def _job(path: str, takes: Any, *mistakes: int) -> Operation[job.JobItem]:
     """Return an operation that begins a job."""
     return Operation(
-        "POST", path, job.JobItem, body, status=202, mistakes=frozenset(mistakes)
+        "POST", path, job.JobItem, takes, status=202, mistakes=frozenset(mistakes)
     )
 
 
@@ -116,27 +151,30 @@ def _job(path: str, *mistakes: int, body: bool = False) -> Operation[job.JobItem
 ME: Final = _get("/me", account.Me)
 PING: Final[Operation[None]] = Operation("GET", "/ping", None, status=204)
 TOKENS: Final = _get("/tokens", account.TokenList)
-ISSUE_TOKEN: Final = _send("/tokens", account.IssuedToken, status=201)
+ISSUE_TOKEN: Final = _send(
+    "/tokens", account.IssuedToken, account.TokenInput, status=201
+)
 REVOKE_TOKEN: Final = Operation("DELETE", "/tokens/{token}", account.Token)
 
 # --- releases -----------------------------------------------------------------------
 
-CHECK_RELEASE: Final = _send("/releases:check", release.Decision, 409)
-FIT_RELEASE: Final = _send("/releases:fit", release.Fit, 409)
-RELEASE_OPTIONS: Final = _send("/releases:options", release.Options, 409)
+CHECK_RELEASE: Final = _send("/releases:check", release.Decision, RELEASE_FILE, 409)
+FIT_RELEASE: Final = _send("/releases:fit", release.Fit, RELEASE_FILE, 409)
+RELEASE_OPTIONS: Final = _send("/releases:options", release.Options, RELEASE_FILE, 409)
 SUBMIT_RELEASE: Final = _step(
     "/releases",
     release.Decision,
+    RELEASE_FILE,
     also={202: (approval.Request, "people are asked first")},
 )
-RECORD_PAST: Final = _step("/releases:record-past", release.Decision)
+RECORD_PAST: Final = _step("/releases:record-past", release.Decision, RELEASE_FILE)
 START_RELEASE: Final = _step(
-    "/releases/{release:path}:start", release.ReleaseState, body=False
+    "/releases/{release:path}:start", release.ReleaseState, None
 )
-POST_RELEASE: Final = _step(
-    "/releases/{release:path}:post", release.ReleaseState, body=False
+POST_RELEASE: Final = _step("/releases/{release:path}:post", release.ReleaseState, None)
+VOID_RELEASE: Final = _step(
+    "/releases/{release:path}:void", release.ReleaseState, approval.Reason
 )
-VOID_RELEASE: Final = _step("/releases/{release:path}:void", release.ReleaseState)
 RELEASES: Final = _get("/releases", release.ReleasePage)
 RECEIPT: Final = _get("/releases/{release:path}/receipt", signature.SignedReceipt, 409)
 RELEASE: Final = _get("/releases/{release:path}", release.ReleaseDetails)
@@ -144,7 +182,7 @@ RELEASE: Final = _get("/releases/{release:path}", release.ReleaseDetails)
 # --- requests for approval ----------------------------------------------------------
 
 REQUESTS: Final = _get("/requests", approval.RequestList)
-REQUEST_RELEASE: Final = _step("/requests", approval.Request)
+REQUEST_RELEASE: Final = _step("/requests", approval.Request, RELEASE_FILE)
 REQUEST_APPROVALS: Final = _get(
     "/requests/{release:path}/approvals", approval.Approvals
 )
@@ -152,43 +190,53 @@ REQUEST_STATEMENT: Final = _get(
     "/requests/{release:path}/statement", approval.Statement
 )
 APPROVE_RELEASE: Final = _step(
-    "/requests/{release:path}/approvals", approval.VoteReceipt, reviewed=True
+    "/requests/{release:path}/approvals",
+    approval.VoteReceipt,
+    approval.VoteInput,
+    reviewed=True,
 )
 UNAPPROVE_RELEASE: Final = _step(
     "/requests/{release:path}/approvals",
     approval.VoteReceipt,
+    None,
     method="DELETE",
-    body=False,
     reviewed=True,
 )
 WITHDRAW_REQUEST: Final = _step(
-    "/requests/{release:path}:withdraw", approval.WithdrawnRequest
+    "/requests/{release:path}:withdraw", approval.WithdrawnRequest, approval.Reason
 )
 REQUEST: Final = _get("/requests/{release:path}", approval.RequestDetails)
 
 # --- policies -----------------------------------------------------------------------
 
 POLICIES: Final = _get("/policies", policy.PolicyList)
-LINT_POLICY: Final = _send("/policies:lint", policy.Lint)
-COMPILE_POLICY: Final = _send("/policies:compile", policy.CompiledPage)
-DIFF_POLICY: Final = _send("/policies:diff", policy.Differences)
-SIMULATE_POLICY: Final = _job("/policies:simulate", body=True)
-WEIGH_POLICY: Final = _send("/policies:weigh", approval.Activation, 409)
-ACTIVATE_POLICY: Final = _step("/policies:activate", approval.Activation, reviewed=True)
-PROPOSE_POLICY: Final = _step("/policies", approval.Proposal)
+LINT_POLICY: Final = _send("/policies:lint", policy.Lint, POLICY_FILE)
+COMPILE_POLICY: Final = _send("/policies:compile", policy.CompiledPage, POLICY_FILE)
+DIFF_POLICY: Final = _send("/policies:diff", policy.Differences, POLICY_FILE)
+SIMULATE_POLICY: Final = _job("/policies:simulate", POLICY_FILE)
+WEIGH_POLICY: Final = _send("/policies:weigh", approval.Activation, POLICY_FILE, 409)
+ACTIVATE_POLICY: Final = _step(
+    "/policies:activate", approval.Activation, POLICY_FILE, reviewed=True
+)
+PROPOSE_POLICY: Final = _step("/policies", approval.Proposal, POLICY_FILE)
 PROPOSALS: Final = _get("/policies/proposals", approval.ProposalList)
 PROPOSAL: Final = _get("/policies/proposals/{digest}", approval.PendingProposal)
 PROPOSAL_APPROVALS: Final = _get("/policies/{digest}/approvals", approval.Approvals)
-APPROVE_POLICY: Final = _step("/policies/{digest}/approvals", approval.VoteReceipt, 412)
+APPROVE_POLICY: Final = _step(
+    "/policies/{digest}/approvals", approval.VoteReceipt, approval.VoteInput, 412
+)
 UNAPPROVE_POLICY: Final = _step(
     "/policies/{digest}/approvals",
     approval.VoteReceipt,
+    None,
     412,
     method="DELETE",
-    body=False,
 )
 ACTIVATE_PROPOSAL: Final = _step(
-    "/policies/{digest}:activate", approval.Activation, reviewed=True
+    "/policies/{digest}:activate",
+    approval.Activation,
+    approval.ActivationInput,
+    reviewed=True,
 )
 POLICY: Final = _get("/policies/{digest:digest}", policy.PolicyText)
 RULES: Final = _get("/rules", policy.RulePage)
@@ -200,22 +248,24 @@ RULE: Final = _get("/rules/{rule:path}", policy.Rule)
 HEAD: Final = _get("/ledger/head", ledger.Head)
 ENTRIES: Final = Operation("GET", "/ledger/entries", ledger.EntryPage, lines=True)
 ENTRY: Final = _get("/ledger/entries/{seq}", ledger.StoredEntry)
-ANNOTATE: Final = _step("/ledger/remarks", ledger.Remark)
-DISCLOSE: Final = _step("/ledger/disclosures", ledger.Disclosure)
+ANNOTATE: Final = _step("/ledger/remarks", ledger.Remark, ledger.RemarkInput)
+DISCLOSE: Final = _step("/ledger/disclosures", ledger.Disclosure, DISCLOSURE_FILE)
 CHECKPOINT: Final = _get("/ledger/checkpoint", signature.SignedCheckpoint, 409)
 PROOF: Final = _get("/ledger/proof", ledger.Proof)
-VERIFY_LEDGER: Final = _job("/ledger:verify")
+VERIFY_LEDGER: Final = _job("/ledger:verify", None)
 BUNDLE: Final[Operation[None]] = _get("/audit/bundles", None)
 
 # --- rounds and plans ---------------------------------------------------------------
 
 ROUNDS: Final = _get("/rounds", plan.RoundList)
-OPEN_ROUND: Final = _step("/rounds", plan.OpenedRound)
-PLAN_ROUND: Final = _job("/rounds/{round_id:path}/plan", 409, body=True)
+OPEN_ROUND: Final = _step("/rounds", plan.OpenedRound, plan.RoundInput)
+PLAN_ROUND: Final = _job("/rounds/{round_id:path}/plan", REQUESTS_FILE, 409)
 ROUND: Final = _get("/rounds/{round_id:path}", plan.RoundDetails)
 PLANS: Final = _get("/plans", plan.PlanList)
 PLAN: Final = _get("/plans/{plan}", plan.PlanItem)
-COMMIT_PLAN: Final = _step("/plans:commit", plan.CommittedPlan, reviewed=True)
+COMMIT_PLAN: Final = _step(
+    "/plans:commit", plan.CommittedPlan, PLAN_FILE, reviewed=True
+)
 
 # --- jobs, and what happens ---------------------------------------------------------
 
@@ -229,19 +279,28 @@ EVENTS: Final[Operation[None]] = _get("/events", None)
 
 # --- risk, and data in escrow -------------------------------------------------------
 
-ANALYZE_RISK: Final = _job("/risk/analyses", 409, body=True)
-ESCROW_RISK: Final = _send("/escrow/risk", escrow.QueryRisk, 409, 412)
+ANALYZE_RISK: Final = _job("/risk/analyses", risk.AnalysisInput, 409)
+ESCROW_RISK: Final = _send(
+    "/escrow/risk", escrow.QueryRisk, escrow_input.RiskInput, 409, 412
+)
 DATA_SETS: Final = _get("/escrow/data", escrow.DataSetList)
-REGISTER_DATA: Final = _step("/escrow/data/{name}/versions", escrow.Version)
+REGISTER_DATA: Final = _step(
+    "/escrow/data/{name}/versions", escrow.Version, escrow_input.DatasetInput
+)
 APPROVE_DATA: Final = _step(
     "/escrow/data/{name}/versions/{n}/approvals",
     escrow.VersionVoteReceipt,
+    approval.VoteInput,
     reviewed=True,
 )
-SHRED_DATA: Final = _send("/escrow/data/{name}/versions/{n}:shred", escrow.Version, 409)
+SHRED_DATA: Final = _send(
+    "/escrow/data/{name}/versions/{n}:shred", escrow.Version, approval.Reason, 409
+)
 DATA_SET: Final = _get("/escrow/data/{name}", escrow.DataSet)
 CONTRACTS: Final = _get("/escrow/contracts", escrow.ContractList)
-PROPOSE_CONTRACT: Final = _step("/escrow/contracts", escrow.Contract)
+PROPOSE_CONTRACT: Final = _step(
+    "/escrow/contracts", escrow.Contract, escrow_input.ContractInput
+)
 CONTRACT_STATEMENT: Final = _get(
     "/escrow/contracts/{name:path}/statement", approval.Statement
 )
@@ -251,19 +310,20 @@ CONTRACT_APPROVALS: Final = _get(
 APPROVE_CONTRACT: Final = _step(
     "/escrow/contracts/{name:path}/approvals",
     escrow.ContractVoteReceipt,
+    approval.VoteInput,
     reviewed=True,
 )
 UNAPPROVE_CONTRACT: Final = _step(
     "/escrow/contracts/{name:path}/approvals",
     escrow.ContractVoteReceipt,
+    None,
     method="DELETE",
-    body=False,
     reviewed=True,
 )
 WITHDRAW_CONTRACT: Final = _step(
-    "/escrow/contracts/{name:path}:withdraw", escrow.Contract
+    "/escrow/contracts/{name:path}:withdraw", escrow.Contract, approval.Reason
 )
-RUN_CONTRACT: Final = _job("/escrow/contracts/{name:path}:run", 409)
+RUN_CONTRACT: Final = _job("/escrow/contracts/{name:path}:run", None, 409)
 RECEIVE: Final = Operation(
     "POST",
     "/escrow/contracts/{name:path}:receive",

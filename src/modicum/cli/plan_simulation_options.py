@@ -252,7 +252,7 @@ class SimulationRequest:
 
     eps: str
     delta: str
-    filter: str | None
+    filter_name: str | None
     conversion: str
     slack: str
     active: int
@@ -270,7 +270,7 @@ class SimulationRequest:
         known("solver", solver, SOLVERS)
         known("conversion", self.conversion, PRICINGS)
         usual = TIGHT_FILTER if self.conversion == "tight" else "as-published"
-        filter_name = usual if self.filter is None else self.filter
+        filter_name = usual if self.filter_name is None else self.filter_name
         known("filter", filter_name, FILTERS)
         return Setting(
             budget=_budget(self.eps, self.delta),

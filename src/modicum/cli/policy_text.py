@@ -368,7 +368,7 @@ def _standing_lines(standing: RuleStanding) -> Iterator[str]:
     else:
         limit = amount_text(spent.limit, spent.scale)
         left = room_text(standing.left, spent.scale)
-        where = in_cells(standing.loss.denying) if standing.loss.cell else ""
+        where = in_cells(standing.loss.cells_denying) if standing.loss.cell else ""
         state = (
             f"left {left}"
             if standing.loss.allowed

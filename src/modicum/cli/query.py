@@ -186,8 +186,8 @@ def init(
             draft = drafted_from(
                 place if equals else given, name if equals else None, words
             )
-            if any(one.name.casefold() == draft.name.casefold() for one in drafts):
-                twice = f"two tables would be called `{draft.name}`"
+            if any(one.table.casefold() == draft.table.casefold() for one in drafts):
+                twice = f"two tables would be called `{draft.table}`"
                 raise typer.BadParameter(f"{twice}: write NAME=FILE", param_hint="FILE")
             drafts.append(draft)
         text = draft_text(drafts, words)
@@ -200,7 +200,7 @@ def init(
         else:
             for one in drafts:
                 dropped = f", {len(one.left_out)} left out" if one.left_out else ""
-                print(f"{one.name}: {len(one.columns)} columns{dropped}")
+                print(f"{one.table}: {len(one.columns)} columns{dropped}")
             print(f"{out}: review each line marked `guess`; add bounds and values")
             print(f"next:  modicum query lint {out}")
 

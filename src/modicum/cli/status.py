@@ -91,7 +91,8 @@ def _cells(loss: RuleLoss) -> tuple[str, ...]:
         amount_text(found.together, found.scale),
         amount_text(found.limit, found.scale),
         _scale(loss, found.measure),
-        standing_word(loss) + (in_cells(loss.denying) if loss.cell and over else ""),
+        standing_word(loss)
+        + (in_cells(loss.cells_denying) if loss.cell and over else ""),
     )
 
 

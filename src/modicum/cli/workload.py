@@ -131,7 +131,8 @@ def generate(
     """Write the requests of a workload; the same options give the same file."""
     from modicum.cli.workload_text import outline, sentence
     from modicum.ops.files.workloads import check_suffix, write_workload
-    from modicum.workloads.cohere import SAMPLING, Recipe
+    from modicum.workloads.cohere import Recipe
+    from modicum.workloads.model import SAMPLING
     from modicum.workloads.registry import generated, usual_rounds
 
     with reporting(as_json=as_json):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from modicum.api import operations
 from modicum.api.local.governance.annotations import Disclosure, read_disclosure
+from modicum.api.schema.ledger import RemarkInput
 from modicum.client.policy_actions import RemotePolicyGovernance
 from modicum.client.release_actions import RemoteReleaseGovernance
-from modicum.client.request_encoding import encoded
+from modicum.client.request_encoding import encoded, sent
 from modicum.client.retry_connection import Request
 from modicum.ledger.log.events import DisclosureRecorded
 
@@ -20,10 +21,8 @@ class RemoteGovernance(RemoteReleaseGovernance, RemotePolicyGovernance):
 
     def annotate(self, remark: str, *, about: str = "") -> int:
         """Add a remark to the log; it changes nothing."""
-        form = {"remark": remark, "about": about}
-        request = Request(
-            operations.ANNOTATE, sent=encoded(form), step="added the remark"
-        )
+        form = RemarkInput(remark=remark, about=about)
+        request = Request(operations.ANNOTATE, sent=sent(form), step="added the remark")
         return self._connection.call(request).entry
 
     def disclose(self, disclosure: Disclosure) -> tuple[DisclosureRecorded, int]:

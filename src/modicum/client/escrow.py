@@ -6,11 +6,10 @@ server, in its sandboxes.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from modicum.api import operations
 from modicum.api.local.escrow.actions import ShownContract
@@ -19,7 +18,9 @@ from modicum.api.local.escrow.datasets import Declared, Ownership
 from modicum.api.local.escrow.disclosure import DisclosedResult
 from modicum.api.local.escrow.execution import Ran
 from modicum.api.local.governance.approvals import Ballot
+from modicum.api.schema.approval import Reason
 from modicum.api.schema.escrow import Consents, ContractVoteReceipt
+from modicum.api.schema.escrow_input import DatasetInput
 from modicum.client.decision import decision_of
 from modicum.client.decoding import (
     consents_of,
@@ -36,9 +37,9 @@ from modicum.client.decoding import (
 from modicum.client.escrow_proposals import RemoteEscrowProposals
 from modicum.client.jobs import Job
 from modicum.client.problems import not_understood
-from modicum.client.request_encoding import EncodedRequest, encoded
+from modicum.client.request_encoding import sent
 from modicum.client.retry_connection import Request
-from modicum.client.votes import Key, VoteSubject, send_vote, signer_of
+from modicum.client.votes import Key, Subject, VoteSubject, send_vote, signer_of
 from modicum.ledger.log.contracts import Version
 from modicum.ledger.state.datasets import OWNER, DataSet
 from modicum.ledger.state.datasets import version_of as version_in
@@ -58,22 +59,19 @@ class RemoteEscrow(RemoteEscrowProposals):
         owned: Ownership | None = None,
     ) -> Version:
         """Put a version of a data set into the vault, and register it."""
-        form: dict[str, object] = {
-            "table": declared.table,
-            "media": declared.media,
-            "rows": base64.b64encode(content).decode("ascii"),
-        }
+        form = DatasetInput(table=declared.table, media=declared.media, rows=content)
         if owned is not None:
-            form |= {
-                "owners": {who: list(keys) for who, keys in owned.owners.items()},
-                "quorum": owned.quorum,
-                "contracts": owned.contracts_max,
-                "bits": owned.bits_max,
-            }
+            form = replace(
+                form,
+                owners=dict(owned.owners),
+                quorum=owned.quorum,
+                contracts=owned.contracts_max,
+                bits=owned.bits_max,
+            )
         request = Request(
             operations.REGISTER_DATA,
             {"name": name},
-            sent=EncodedRequest(msgspec.json.encode(form)),
+            sent=sent(form),
             step=f"registered a version of `{name}`",
         )
         return version_of(self._connection.ask(request))
@@ -85,7 +83,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         """
         ids: dict[str, str | int] = {"name": version.id, "n": version.number}
         self._connection.ask(
-            Request(operations.SHRED_DATA, ids, sent=encoded({"reason": reason}))
+            Request(operations.SHRED_DATA, ids, sent=sent(Reason(reason=reason)))
         )
 
     def data(self) -> Mapping[str, DataSet]:
@@ -163,10 +161,9 @@ class RemoteEscrow(RemoteEscrowProposals):
         flow = flow_of(self._one(name))
         digest = flow.contract.digest
         ids, called = named(name, "name"), f"the contract `{name}`"
-        about = VoteSubject(
-            operations.APPROVE_CONTRACT, ids, "contract", name, digest, called, (OWNER,)
-        )
-        one = decoded(ContractVoteReceipt, send_vote(self._view, about, word))
+        about: tuple[Subject, str, str] = "contract", name, digest
+        on = VoteSubject(operations.APPROVE_CONTRACT, ids, about, called, (OWNER,))
+        one = decoded(ContractVoteReceipt, send_vote(self._view, on, word))
         if (one.digest, one.approves) != (digest, word.approves):
             raise not_understood("it tells of something else than was said").alone()
         return RecordedContractVote(
@@ -182,10 +179,9 @@ class RemoteEscrow(RemoteEscrowProposals):
         name, number = version.id, version.number
         ids: dict[str, str | int] = {"name": name, "n": number}
         called = f"version {number} of `{name}`"
-        about = VoteSubject(
-            operations.APPROVE_DATA, ids, "data", name, digest, called, (OWNER,)
-        )
-        said = version_vote_of(send_vote(self._view, about, word))
+        about: tuple[Subject, str, str] = "data", name, digest
+        on = VoteSubject(operations.APPROVE_DATA, ids, about, called, (OWNER,))
+        said = version_vote_of(send_vote(self._view, on, word))
         if (said.version, said.content, said.approves) != (
             version,
             digest,

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import msgspec
+from msgspec import UNSET
 
 from modicum.api import operations
 from modicum.api.local.escrow.proposal import Purpose
 from modicum.api.ports.escrow import Limits
+from modicum.api.schema.approval import Reason
+from modicum.api.schema.escrow_input import (
+    BlocksInput,
+    ContractProposal,
+    OutputProposal,
+    ProgramInput,
+    QueryProposal,
+    RawSignalProposal,
+    SignalProposal,
+    TaskProposal,
+)
 from modicum.client.decoding import decoded, flow_of, named
-from modicum.client.request_encoding import EncodedRequest, encoded
+from modicum.client.request_encoding import sent
 from modicum.client.retry_connection import Request
 from modicum.client.view import RemoteView
-from modicum.core.rationals import number_text
 from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program
 from modicum.ledger.state.flow import Flow
@@ -41,9 +51,14 @@ class RemoteEscrowProposals:
         self, heading: Purpose, queries: Sequence[str], *, exact: bool = False
     ) -> Flow:
         """Ask that queries are run on registered data, and their answers withheld."""
-        named = {"analyst": heading.analyst} if heading.analyst else {}
-        own = {"queries": list(queries), "exact": exact, **named}
-        return self._ask("query", heading, own)
+        return self._ask(
+            QueryProposal(
+                **_asked(heading),
+                queries=tuple(queries),
+                exact=exact,
+                analyst=heading.analyst or UNSET,
+            )
+        )
 
     def ask_task(
         self,
@@ -57,49 +72,47 @@ class RemoteEscrowProposals:
     ) -> Flow:
         """Ask that a program runs on withheld answers, and its scores are withheld."""
         given = limits or Limits()
-        own: dict[str, object] = {
-            "query": query,
-            "program": {
-                "language": program.language,
-                "code_base64": base64.b64encode(program.code).decode("ascii"),
-                "arguments": dict(program.arguments),
-                "range": [str(program.range.low), str(program.range.high)],
-                "compares": program.compares,
-                "catalogue": program.catalogue,
-            },
-            **({"tier": tier} if tier is not None else {}),
-            "seconds": int(given.seconds),
-            "memory_mib": given.memory_mib,
-        }
-        if blocks is not None:
-            unit = {"unit": blocks.unit} if blocks.unit else {}
-            own["blocks"] = {
-                "number": blocks.number,
-                "loss": number_text(blocks.loss),
-                "noise": blocks.noise,
-                **unit,
-            }
-        return self._ask("task", heading, own)
+        return self._ask(
+            TaskProposal(
+                **_asked(heading),
+                query=query,
+                program=ProgramInput(
+                    language=program.language,
+                    code_base64=base64.b64encode(program.code).decode("ascii"),
+                    arguments=dict(program.arguments),
+                    range=(program.range.low, program.range.high),
+                    compares=program.compares,
+                    catalogue=program.catalogue,
+                ),
+                tier=tier or UNSET,
+                seconds=int(given.seconds),
+                memory_mib=given.memory_mib,
+                blocks=UNSET if blocks is None else _blocks(blocks),
+            )
+        )
 
     def ask_output(self, heading: Purpose, query: str) -> Flow:
         """Ask that private answers go out."""
-        return self._ask("output", heading, {"query": query, **_to(heading)})
+        own = {**_asked(heading), "to": tuple(heading.recipients)}
+        return self._ask(OutputProposal(query=query, **own))
 
     def ask_signal(self, heading: Purpose, task: str) -> Flow:
         """Ask that the score on private answers goes out."""
-        return self._ask("signal", heading, {"task": task, **_to(heading)})
+        own = {**_asked(heading), "to": tuple(heading.recipients)}
+        return self._ask(SignalProposal(task=task, **own))
 
     def ask_raw_signal(
         self, heading: Purpose, task: str, *, width: Fraction | None
     ) -> Flow:
         """Ask that the score on exact answers goes out, which no epsilon describes."""
-        told = {"exact": True} if width is None else {"width": str(Fraction(width))}
-        own = {"task": task, **told, **_to(heading)}
-        return self._ask("raw-signal", heading, own)
+        own = {**_asked(heading), "to": tuple(heading.recipients)}
+        if width is None:
+            return self._ask(RawSignalProposal(task=task, exact=True, **own))
+        return self._ask(RawSignalProposal(task=task, width=Fraction(width), **own))
 
     def withdraw(self, name: str, *, reason: str) -> Flow:
         """Take back a contract that one asked for, or that gives one something."""
-        content = encoded({"reason": reason})
+        content = sent(Reason(reason=reason))
         step = f"withdrawn the contract `{name}`"
         ids = named(name, "name")
         self._connection.ask(
@@ -109,28 +122,33 @@ class RemoteEscrowProposals:
 
     # --- inside ---
 
-    def _ask(self, flow: str, heading: Purpose, own: Mapping[str, object]) -> Flow:
-        uses = {} if heading.uses is None else {"uses": heading.uses}
-        form = {
-            "flow": flow,
-            "contract": heading.id,
-            "reason": heading.reason,
-            "lasts_seconds": heading.lasts_seconds,
-            **uses,
-            **own,
-        }
+    def _ask(self, form: ContractProposal) -> Flow:
         request = Request(
             operations.PROPOSE_CONTRACT,
-            sent=EncodedRequest(msgspec.json.encode(form)),
-            step=f"asked for the contract `{heading.id}`",
+            sent=sent(form),
+            step=f"asked for the contract `{form.contract}`",
         )
         self._connection.ask(request)
-        return flow_of(self._one(heading.id))
+        return flow_of(self._one(form.contract))
 
     def _one(self, name: str) -> dict[str, Any]:
         request = Request(operations.CONTRACT, named(name, "name"), {"recorded": True})
         return decoded(dict[str, Any], self._connection.ask(request))
 
 
-def _to(heading: Purpose) -> dict[str, object]:
-    return {"to": list(heading.recipients)} if heading.recipients else {}
+def _asked(heading: Purpose) -> dict[str, Any]:
+    return {
+        "contract": heading.id,
+        "reason": heading.reason,
+        "lasts_seconds": heading.lasts_seconds,
+        "uses": UNSET if heading.uses is None else heading.uses,
+    }
+
+
+def _blocks(blocks: ByBlocks) -> BlocksInput:
+    return BlocksInput(
+        number=blocks.number,
+        loss=blocks.loss,
+        unit=blocks.unit or UNSET,
+        noise=blocks.noise,
+    )

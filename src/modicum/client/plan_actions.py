@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
+from msgspec import UNSET
 
 from modicum.api import operations
 from modicum.api.local.plans.actions import Rounds, plan_named
@@ -15,11 +16,11 @@ from modicum.api.local.plans.requests import Request as Asked
 from modicum.api.local.plans.rounds import Remainder, Round, Turn, must_be_open
 from modicum.api.local.plans.solution import SOLVER, refuse_unknown_solver
 from modicum.api.local.submit import RESERVATION_SECONDS, refuse_odd_length
-from modicum.api.schema.plan import OpenedRound
+from modicum.api.schema.plan import OpenedRound, RoundInput
 from modicum.client.decoding import decoded
 from modicum.client.jobs import Job, cancelled_on_error
 from modicum.client.problems import not_understood
-from modicum.client.request_encoding import EncodedRequest, encoded
+from modicum.client.request_encoding import EncodedRequest, encoded, sent
 from modicum.client.retry_connection import Request
 from modicum.client.session import unsupported
 from modicum.client.view import RemoteView
@@ -50,11 +51,10 @@ class RemoteRounds:
         self, identifier: str = "", *, unlocked: Mapping[str, Fraction] | None = None
     ) -> Round:
         """Open the next round: budgets are unlocked, and user groups take turns."""
-        form: dict[str, object] = {"round": identifier} if identifier else {}
-        if unlocked:
-            form["unlocked"] = {unit: _share(one) for unit, one in unlocked.items()}
+        shares = {unit: _share(one) for unit, one in (unlocked or {}).items()}
+        form = RoundInput(round=identifier or UNSET, unlocked=shares)
         request = Request(
-            operations.OPEN_ROUND, sent=encoded(form), step="opened the round"
+            operations.OPEN_ROUND, sent=sent(form), step="opened the round"
         )
         return self._round(self._connection.call(request))
 

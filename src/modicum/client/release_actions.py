@@ -32,7 +32,7 @@ from modicum.client.decoding import (
     vote_entries_of,
 )
 from modicum.client.problems import not_understood
-from modicum.client.request_encoding import encoded
+from modicum.client.request_encoding import encoded, sent
 from modicum.client.retry_connection import Request
 from modicum.client.session import unsupported
 from modicum.client.votes import Key, record_vote, signer_of
@@ -93,7 +93,7 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         request = Request(
             operations.WITHDRAW_REQUEST,
             named(release),
-            sent=encoded({"reason": reason}),
+            sent=sent(schema.Reason(reason=reason)),
             step="withdrawn the request",
         )
         return _waiting(self._connection.call(request))

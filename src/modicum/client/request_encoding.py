@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from modicum.api.local.evaluation import Description
+from modicum.api.schema.shape import Input, encode
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, from_python
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.rationals import number_text, parse_number
@@ -51,6 +52,15 @@ class EncodedRequest:
         if not self.marks:
             return told
         return self.marks[told.line - 1] if told.line <= len(self.marks) else None
+
+
+def sent(form: Input) -> EncodedRequest:
+    """Return an input as it is sent."""
+    try:
+        return EncodedRequest(encode(form))
+    except UnicodeEncodeError:
+        message = "half of a surrogate pair is not a character"
+        raise InputError(Problem(Code.NOT_TEXT, message)) from None
 
 
 def encoded(release: Description) -> EncodedRequest:

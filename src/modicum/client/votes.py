@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+from msgspec.structs import replace
+
 from modicum.api import operations
 from modicum.api.local.governance.approval_cases import ApprovalCase, reason_text
 from modicum.api.local.governance.approvals import Ballot, RecordedVote
 from modicum.api.operations import Operation
-from modicum.api.schema.approval import VoteReceipt
+from modicum.api.schema.approval import VoteInput, VoteReceipt
 from modicum.client.decoding import approval_states_of, decoded, named, vote_of
 from modicum.client.problems import not_understood
-from modicum.client.request_encoding import encoded
+from modicum.client.request_encoding import sent
 from modicum.client.retry_connection import Request
 from modicum.client.view import RemoteView
 from modicum.core.errors import Code, Problem, StaleError
@@ -32,6 +34,7 @@ from modicum.storage.proofs.signing_keys import load_key
 Key: TypeAlias = "Signer | str | Path"
 
 T = TypeVar("T")
+Subject: TypeAlias = Literal["release", "policy", "contract", "data"]
 
 #: So often something is signed again, as entries come in while it is sent.
 _SIGNED_MAX: Final = 5
@@ -46,18 +49,14 @@ class VoteSubject:
     Attributes:
         operation: What takes the vote.
         ids: What fills the holes of its address.
-        subject: What kind of thing it is.
-        id: The id that is signed.
-        content: SHA-256 of its contents.
+        about: What kind of thing it is, its id, and the SHA-256 of its contents.
         called: What people call it.
         roles: The roles that are signed; None for those that the policy gives.
     """
 
     operation: Operation[Any]
     ids: Mapping[str, str | int]
-    subject: Literal["release", "policy", "contract", "data"]
-    id: str
-    content: str
+    about: tuple[Subject, str, str]
     called: str
     roles: tuple[str, ...] | None = None
 
@@ -67,19 +66,19 @@ def signer_of(key: Key | None) -> Signer | None:
     return load_key(key) if isinstance(key, str | Path) else key
 
 
-def send_vote(view: RemoteView, about: VoteSubject, word: Ballot) -> Any:
+def send_vote(view: RemoteView, on: VoteSubject, word: Ballot) -> Any:
     """Send a vote; return what the server answers."""
-    if word.content not in {None, about.content}:
+    if word.content not in {None, on.about[2]}:
         raise StaleError(
             Problem(
                 Code.REVIEW_AGAIN,
-                f"{about.called} has other contents than those that were reviewed",
+                f"{on.called} has other contents than those that were reviewed",
                 notes=("nothing was written",),
                 help="look at it again",
             )
         )
     return _signed_again(
-        lambda: view.connection.ask(_request(view, about, word)),
+        lambda: view.connection.ask(_request(view, on, word)),
         often=word.signer is not None and word.head is None,
     )
 
@@ -89,16 +88,10 @@ def record_vote(view: RemoteView, topic: ApprovalCase, word: Ballot) -> Recorded
     operation, ids = operations.APPROVE_POLICY, {"digest": topic.id}
     if topic.subject == "release":
         operation, ids = operations.APPROVE_RELEASE, named(topic.id)
-    about = VoteSubject(
-        operation, ids, topic.subject, topic.id, topic.content, topic.called
-    )
-    one = decoded(VoteReceipt, send_vote(view, about, word))
-    if (one.subject, one.id, one.content, one.approves) != (
-        topic.subject,
-        topic.id,
-        topic.content,
-        word.approves,
-    ):
+    about = topic.subject, topic.id, topic.content
+    on = VoteSubject(operation, ids, about, topic.called)
+    one = decoded(VoteReceipt, send_vote(view, on, word))
+    if (one.subject, one.id, one.content, one.approves) != (*about, word.approves):
         raise not_understood("it tells of something else than was said").alone()
     return RecordedVote(
         *vote_of(one, one.roles),
@@ -125,16 +118,14 @@ def _signed_again(work: Callable[[], T], *, often: bool) -> T:
                 raise
 
 
-def _request(view: RemoteView, about: VoteSubject, word: Ballot) -> Request[Any]:
-    form: dict[str, object] = {"approves": word.approves, "reason": word.reason}
+def _request(view: RemoteView, on: VoteSubject, word: Ballot) -> Request[Any]:
+    form = VoteInput(approves=word.approves, reason=word.reason)
     if word.signer is not None:
-        roles = about.roles
+        roles = on.roles
         if roles is None:
             roles = roles_of(view.actor, view.policy().policy)
         body = ApprovalGiven(
-            about.subject,
-            about.id,
-            about.content,
+            *on.about,
             word.approves,
             roles,
             reason_text(word.reason, "approving or rejecting"),
@@ -142,16 +133,16 @@ def _request(view: RemoteView, about: VoteSubject, word: Ballot) -> Request[Any]
         )
         policy = view.policy().policy.digest
         own = signed(body, by=view.actor, policy=policy, signer=word.signer)
-        form |= {"head": own.head, "key": own.key, "signature": own.signature}
+        form = replace(form, head=own.head, key=own.key, signature=own.signature)
     elif word.head is not None:
-        form["head"] = word.head.strip().lower()
+        form = replace(form, head=word.head.strip().lower())
     verb = "approved" if word.approves else "rejected"
     return Request(
-        about.operation,
-        about.ids,
-        sent=encoded(form),
-        step=f"{verb} {about.called}",
-        if_match=about.content,
+        on.operation,
+        on.ids,
+        sent=sent(form),
+        step=f"{verb} {on.called}",
+        if_match=on.about[2],
     )
 
 

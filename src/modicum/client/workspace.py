@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from modicum.api import operations
 from modicum.api.local.reservation_use import Adapters, Use
 from modicum.api.operations import Operation
+from modicum.api.schema.approval import Reason
 from modicum.api.schema.release import ReleaseState
 from modicum.client.actions import RemoteGovernance
 from modicum.client.audits import RemoteAudits
@@ -17,7 +18,7 @@ from modicum.client.escrow import RemoteEscrow
 from modicum.client.jobs import RemoteJobs
 from modicum.client.plan_actions import RemoteRounds
 from modicum.client.policies import RemotePolicies
-from modicum.client.request_encoding import EncodedRequest, encoded
+from modicum.client.request_encoding import EncodedRequest, sent
 from modicum.client.retry_connection import Connection, Request
 from modicum.client.session import unsupported
 from modicum.client.submit import RemoteSubmit
@@ -76,7 +77,7 @@ class RemoteWorkspace(RemoteSubmit):
 
     def void(self, release: str, *, reason: str) -> Standing:
         """Give up a reservation that was not started; its loss is taken back."""
-        content = encoded({"reason": reason})
+        content = sent(Reason(reason=reason))
         return self._step(
             operations.VOID_RELEASE, release, "taken back its loss", content
         )

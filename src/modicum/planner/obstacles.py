@@ -20,7 +20,7 @@ class Obstacle:
         before: What was left before the round, by coordinate; below 0 if nothing
             passes there.
         left: What the accepted requests leave, by coordinate.
-        cost: What the request needs, by coordinate.
+        needs: What the request needs, by coordinate.
         rivals: The accepted requests that are charged there, those that take the
             largest share of what was left first.
         alone: Whether the request would not pass even if no other were accepted.
@@ -31,7 +31,7 @@ class Obstacle:
     block: int
     before: tuple[int, ...]
     left: tuple[int, ...]
-    cost: tuple[int, ...]
+    needs: tuple[int, ...]
     rivals: tuple[int, ...]
     alone: bool
 
@@ -40,7 +40,7 @@ class Obstacle:
         """The coordinate at which the least is missing, relative to the cost."""
         shares = [
             left / cost if cost else float(left < 0) * -np.inf
-            for left, cost in zip(self.left, self.cost, strict=True)
+            for left, cost in zip(self.left, self.needs, strict=True)
         ]
         return max(range(len(shares)), key=lambda a: (shares[a], a))
 
@@ -80,7 +80,7 @@ def why_not(
                 block=block,
                 before=tuple(before.tolist()),
                 left=tuple(left.tolist()),
-                cost=tuple(problem.costs[request].tolist()),
+                needs=tuple(problem.costs[request].tolist()),
                 rivals=tuple(_by_share(costs[rivals], before, rivals)),
                 alone=alone,
             )

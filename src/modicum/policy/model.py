@@ -71,27 +71,28 @@ class CustomPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class AttributePolicy:
-    """One rule for each attribute, by its risk level."""
+class _RiskPolicy:
+    """Rules with a budget for each risk level."""
 
     name: str
     unit: str
     budgets: Mapping[str, Budget]
-    override: Mapping[str, Budget]
     mark: Mark | None
     budget_mark: Mark | None
 
 
 @dataclass(frozen=True, slots=True)
-class CategoryPolicy:
+class AttributePolicy(_RiskPolicy):
+    """One rule for each attribute, by its risk level."""
+
+    override: Mapping[str, Budget]
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryPolicy(_RiskPolicy):
     """One rule for each category and membership level, by the category's risk."""
 
-    name: str
-    unit: str
-    budgets: Mapping[str, Budget]
     levels: Mapping[Level, BudgetMap]
-    mark: Mark | None
-    budget_mark: Mark | None
 
 
 BasePolicy: TypeAlias = CustomPolicy | AttributePolicy | CategoryPolicy
@@ -207,18 +208,33 @@ def stricter(
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """A policy file, read and checked.
+class Declared:
+    """The words of a policy, which everything else refers to.
 
     Attributes:
         name: Its name.
+        vocabulary: The words a release may use.
+        attributes: Attributes by name, in file order.
+        categories: Risk level of each category, in file order.
+        label_marks: Where the labels stand.
+    """
+
+    name: str
+    vocabulary: Vocabulary
+    attributes: Mapping[str, Attribute]
+    categories: Mapping[str, str]
+    label_marks: Mapping[str, Mark | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy(Declared):
+    """A policy file, read and checked.
+
+    Attributes:
         digest: SHA-256 of what it says; comments and layout do not count.
         text: The file's text, kept verbatim by the ledger.
         filter_name: The privacy filter of its (eps, delta) budgets.
         report_delta: The delta at which losses are shown when a budget has none.
-        vocabulary: The words a release may use.
-        attributes: Attributes by name, in file order.
-        categories: Risk level of each category, in file order.
         base_policies: Limits on everything released, in file order.
         extensions: Multiply the base policies, in file order.
         per_release: Limits on each release alone.
@@ -232,18 +248,13 @@ class Policy:
         rotation: How user groups take turns; None if they do not.
         reservations: What one identity may hold reserved; None if nothing bounds it.
         disclosed_invariants: Facts that are published outside differential privacy.
-        label_marks: Where the labels stand.
         roles_mark: Where the roles stand.
     """
 
-    name: str
     digest: str
     text: str
     filter_name: str
     report_delta: str | None
-    vocabulary: Vocabulary
-    attributes: Mapping[str, Attribute]
-    categories: Mapping[str, str]
     base_policies: tuple[BasePolicy, ...]
     extensions: tuple[Extension, ...]
     per_release: tuple[BasePolicy, ...]
@@ -255,5 +266,4 @@ class Policy:
     rotation: RotationRule | None = None
     reservations: ReservationBound | None = None
     disclosed_invariants: tuple[str, ...] = ()
-    label_marks: Mapping[str, Mark | None] = field(default_factory=dict)
     roles_mark: Mark | None = None

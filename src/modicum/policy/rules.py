@@ -28,52 +28,60 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RuleScope:
+    """What a rule is about.
+
+    Attributes:
+        stage: Whether it sums over history or looks at one release alone.
+        scope: What it is about, without its context: `attr:age`.
+        unit: The privacy unit its loss is measured for.
+    """
+
+    stage: Stage
+    scope: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit(RuleScope):
+    """A rule: all matching mechanisms together stay within the budget, per unit.
+
+    Attributes:
+        predicate: Which mechanisms it is about.
+        budget: The limit.
+    """
+
+    predicate: Predicate
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(_Limit):
     """All matching mechanisms together stay within the budget, per unit.
 
     Attributes:
         id: Unique in the policy: scope and settings, `attr:age @standard`.
-        stage: Whether it sums over history or looks at one release alone.
-        scope: What it is about, without its context: `attr:age`.
         context: Its settings, one for each extension, in file order.
-        unit: The privacy unit its loss is measured for.
-        predicate: Which mechanisms it is about.
         settings: Predicates of its settings, one for each extension.
         when: The predicate in words of CEL, for people.
-        budget: The limit.
         marks: Where it comes from: the base policy, then the settings.
     """
 
     id: str
-    stage: Stage
-    scope: str
     context: tuple[str, ...]
-    unit: str
-    predicate: Predicate
     settings: tuple[Predicate, ...]
     when: str
-    budget: Budget
     marks: tuple[Mark | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class BaseRule:
-    """A rule before the extensions.
+class BaseRule(_Limit):
+    """A rule before the extensions, which change its budget.
 
     Attributes:
-        stage: Whether it sums over history or looks at one release alone.
-        scope: What it is about: `attr:age`.
-        unit: The privacy unit its loss is measured for.
-        predicate: Which mechanisms it is about.
-        budget: The limit before the extensions change it.
         mark: Where its base policy stands.
     """
 
-    stage: Stage
-    scope: str
-    unit: str
-    predicate: Predicate
-    budget: Budget
     mark: Mark | None
 
 

@@ -38,7 +38,7 @@ class TableDraft:
     """What is proposed for one table.
 
     Attributes:
-        name: Its name.
+        table: Its name.
         source: What it was drafted from, in words.
         columns: Its columns with their guessed types; their attributes are proposed.
         row_id: The column that seems to identify a row; None if none does.
@@ -46,7 +46,7 @@ class TableDraft:
         left_out: Columns that cannot be asked for as they are, each with the reason.
     """
 
-    name: str
+    table: str
     source: str
     columns: tuple[Column, ...]
     row_id: str | None
@@ -55,7 +55,7 @@ class TableDraft:
 
     def to_dict(self) -> dict[str, object]:
         """Return the documented JSON form: the table as a tables file writes it."""
-        found: dict[str, object] = {"table": self.name}
+        found: dict[str, object] = {"table": self.table}
         if self.row_id is not None:
             found["row_id"] = self.row_id
         if self.one_per is not None:
@@ -126,7 +126,7 @@ def draft_text(drafts: Sequence[TableDraft], vocabulary: Vocabulary) -> str:
 
 
 def _lines(draft: TableDraft, vocabulary: Vocabulary) -> Iterable[str]:
-    yield f"  {_quoted(draft.name)}:  # from {_harmless(draft.source)}"
+    yield f"  {_quoted(draft.table)}:  # from {_harmless(draft.source)}"
     if draft.row_id is None:
         yield "    # No row_id: rows are ordered by their contents. If a column"
         yield "    # identifies a row for good, name it:  row_id: COLUMN"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.budget_format import cost_delta, read_measured
 from modicum.core.document import Kind, Node, Scalar, flow_text
-from modicum.core.errors import Code, Mark
+from modicum.core.errors import Code
 from modicum.core.rationals import brief
 from modicum.core.reader import (
     Fields,
@@ -186,54 +185,50 @@ def parse_mechanism(
         kind=kind,
         attributes=attributes,
         labels=labels,
-        parameters=numbers.parameters,
-        sensitivity=numbers.sensitivity,
-        contribution_bound=numbers.bounds,
-        public_frame=numbers.public_frame,
         cost=cost,
         part=part,
         sampling=sampling,
         mark=node.mark,
         cost_mark=cost_node.mark if cost_node is not None else node.mark,
-        truth_mark=numbers.truth_mark,
+        **numbers,
     )
-
-
-@dataclass(slots=True)
-class _Numbers:
-    """What the price of a mechanism is computed from, as far as it was read."""
-
-    parameters: dict[str, Fraction] = field(default_factory=dict)
-    truth_mark: Mark | None = None
-    sensitivity: dict[str, Fraction] = field(default_factory=dict)
-    bounds: dict[str, int] = field(default_factory=dict)
-    public_frame: bool = False
 
 
 def _read_numbers(
     fields: Fields, kind: str, vocabulary: Vocabulary, found: Problems
-) -> _Numbers:
+) -> dict[str, Any]:
+    """Return what the price is computed from, as fields of a mechanism."""
     form = KINDS[kind]
-    read = _Numbers()
+    parameters: dict[str, Fraction] = {}
+    read: dict[str, Any] = {
+        "parameters": parameters,
+        "sensitivity": {},
+        "contribution_bound": {},
+        "public_frame": False,
+    }
     for key, reader in form.parameters.items():
         value = fields.take_optional(key)
         if value is not None:
             with found.guard():
-                read.parameters[key] = reader(value, f"`{key}`")
+                parameters[key] = reader(value, f"`{key}`")
             if key == "truth":
-                read.truth_mark = value.mark
+                read["truth_mark"] = value.mark
     if form.norm is not None:
         with found.guard():
-            read.sensitivity = _sensitivity(fields, form.norm, vocabulary)
+            read["sensitivity"] = _sensitivity(fields, form.norm, vocabulary)
     with found.guard():
-        read.bounds = _by_unit(fields, "contribution_bound", vocabulary, _bound, "…")
+        read["contribution_bound"] = _by_unit(
+            fields, "contribution_bound", vocabulary, _bound, "…"
+        )
     if kind == "randomized-response":
         with found.guard():
-            read.public_frame = _public_frame(fields)
+            read["public_frame"] = _public_frame(fields)
     return read
 
 
-def _calibrate(fields: Fields, kind: str, read: _Numbers, *, sampled: bool) -> None:
+def _calibrate(
+    fields: Fields, kind: str, read: dict[str, Any], *, sampled: bool
+) -> None:
     """Find the sigma of Gaussian noise from `eps` and `delta`, if these are given.
 
     They are for the one unit that has a sensitivity. What is charged is computed from
@@ -243,7 +238,7 @@ def _calibrate(fields: Fields, kind: str, read: _Numbers, *, sampled: bool) -> N
     node = delta if eps is None else eps
     if node is None or (eps is None and "epsilon" in fields):
         return
-    size = brief(next(iter(read.sensitivity.values()), Fraction(1)))
+    size = brief(next(iter(read["sensitivity"].values()), Fraction(1)))
     shown = flow_text(node) if eps is not None else "…"
     target = f"eps={shown},delta={'…' if delta is None else flow_text(delta)}"
     command = f"modicum account mechanism {kind} sensitivity={size} --for {target}"
@@ -253,14 +248,14 @@ def _calibrate(fields: Fields, kind: str, read: _Numbers, *, sampled: bool) -> N
     if sampled:
         problem = "`eps` and `delta` are not for a mechanism on a sample"
         remedy = f"write {by_hand} for one run on all rows"
-    elif "sigma" in read.parameters:
+    elif "sigma" in read["parameters"]:
         problem = "`sigma` and `eps` are both given, and one follows from the other"
         remedy = "leave `sigma` out, or `eps` and `delta`"
     elif missing:
         problem = f"the noise of a Gaussian mechanism needs `{missing}` too"
         remedy = f"write `{missing}: …` as well, or {by_hand}"
-    elif len(read.sensitivity) != 1:
-        units = ", ".join(read.sensitivity) or "none"
+    elif len(read["sensitivity"]) != 1:
+        units = ", ".join(read["sensitivity"]) or "none"
         problem = f"for which privacy unit is `eps` meant? `sensitivity` names {units}"
         remedy = f"name one unit in `sensitivity`, or write {by_hand} for one of them"
     if eps is None or delta is None or problem:
@@ -269,8 +264,8 @@ def _calibrate(fields: Fields, kind: str, read: _Numbers, *, sampled: bool) -> N
     target_eps, target_delta = positive(eps, "`eps`"), probability(delta, "`delta`")
     target_budget = ApproxBudget(target_eps, target_delta)
     with placed(node):
-        (moves,) = read.sensitivity.values()
-        read.parameters["sigma"] = _sigma(kind, moves, target_budget)
+        (moves,) = read["sensitivity"].values()
+        read["parameters"]["sigma"] = _sigma(kind, moves, target_budget)
 
 
 @lru_cache(maxsize=4096)

@@ -208,24 +208,19 @@ def cost_to_plain(cost: Budget) -> dict[str, Plain]:
             return {"unlimited": True}
 
 
-class _Content(msgspec.Struct):
-    """What a release says, its mechanisms in bytes; the fields are sorted."""
-
-    id: str
-    labels: dict[str, str]
-    mechanisms: list[Written]
-    metadata: dict[str, str]
-
-
-#: Writes it in canonical bytes: only mappings are left to sort.
+#: Writes canonical bytes.
 _CONTENT = msgspec.json.Encoder(order="deterministic")
 
 
 def content_digest(release: Release) -> str:
     """Return the SHA-256 of what the release says; a retry has the same one."""
-    mechanisms = [Written(one.encoded) for one in release.mechanisms]
-    labels, metadata = dict(release.labels), dict(release.metadata)
-    return digest(_CONTENT.encode(_Content(release.id, labels, mechanisms, metadata)))
+    content = {
+        "id": release.id,
+        "labels": dict(release.labels),
+        "mechanisms": [Written(one.encoded) for one in release.mechanisms],
+        "metadata": dict(release.metadata),
+    }
+    return digest(_CONTENT.encode(content))
 
 
 def _numbers(values: Mapping[str, Fraction]) -> dict[str, Plain]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from modicum.reports import limitations
+from modicum.reports.approval_cases import CaseVote
 from modicum.reports.escrow_timeline import (
     ContractRecord,
     DatasetRecord,
     DisclosureRecord,
     EscrowTimeline,
-    OwnerVote,
     RunRecord,
 )
 from modicum.reports.markup import Child, Markup, element, table
@@ -287,7 +287,7 @@ def _words(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
     yield from left_out(len(words))
 
 
-def _signature(word: OwnerVote) -> str:
+def _signature(word: CaseVote) -> str:
     unheard = "" if word.heard else "; it does not count"
     if not word.body.key:
         return f"not signed{unheard}"

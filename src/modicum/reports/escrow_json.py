@@ -10,12 +10,12 @@ from modicum.ledger.log.contracts import (
     RawSignalTerms,
     TaskTerms,
 )
+from modicum.reports.approval_cases import CaseVote
 from modicum.reports.escrow_timeline import (
     Bits,
     ContractRecord,
     DatasetRecord,
     EscrowTimeline,
-    OwnerVote,
     RunRecord,
     VersionRecord,
 )
@@ -104,7 +104,7 @@ def _terms(contract: Contract) -> dict[str, object]:
     }
 
 
-def _word(word: OwnerVote) -> dict[str, object]:
+def _word(word: CaseVote) -> dict[str, object]:
     return {
         **word.told.to_dict(),
         "approves": word.body.approves,

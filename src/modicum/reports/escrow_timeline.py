@@ -25,8 +25,10 @@ from modicum.ledger.log.events import (
     FlowWithheld,
 )
 from modicum.ledger.state.consent import Agreement, Consents, Ownership, consents
+from modicum.ledger.state.datasets import DataSetTerms
 from modicum.ledger.state.flow import disclosure_of, proposer_out
 from modicum.policy.declarations.roles import meant_by
+from modicum.reports.approval_cases import CaseVote
 from modicum.reports.log_position import Placed
 
 #: How a run ended; `no end` if the log does not tell.
@@ -69,40 +71,16 @@ class VersionRecord:
 
 
 @dataclass(slots=True)
-class DatasetRecord:
+class DatasetRecord(DataSetTerms):
     """A data set.
 
     Attributes:
         id: What it is called.
-        ownership: Whose it is.
-        contracts_max: So many contracts may wait or hold for one analyst at a time.
-        bits_max: So many bits may one person be told outside differential privacy.
         versions: Its versions, oldest first.
     """
 
     id: str
-    ownership: Ownership
-    contracts_max: int
-    bits_max: int
     versions: list[VersionRecord] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerVote:
-    """What an owner said to a contract once.
-
-    Attributes:
-        told: The entry, and who.
-        body: What they said.
-        key_named: Whether the key that signed it is one that their data set names.
-        heard: Whether it could count: agreement of an owner with keys cannot unless
-            one of these signed it.
-    """
-
-    told: Placed
-    body: ApprovalGiven
-    key_named: bool
-    heard: bool
 
 
 @dataclass(slots=True)
@@ -162,7 +140,7 @@ class ContractRecord:
     asked: Placed
     reason: str
     consents: Consents
-    words: list[OwnerVote] = field(default_factory=list)
+    words: list[CaseVote] = field(default_factory=list)
     runs: list[RunRecord] = field(default_factory=list)
     let_go: list[DisclosureRecord] = field(default_factory=list)
     withdrawn: Placed | None = None
@@ -283,7 +261,7 @@ class EscrowTimeline:
 
     def _register(self, told: Placed, body: DataRegistered) -> None:
         owned = Ownership(dict(body.owners), body.quorum)
-        new = DatasetRecord(body.id, owned, body.contracts_max, body.bits_max)
+        new = DatasetRecord(owned, body.contracts_max, body.bits_max, body.id)
         known = self.data.setdefault(body.id, new)
         version = VersionRecord(body.version, told, body.sealed, body.media)
         known.versions.append(version)
@@ -298,11 +276,11 @@ class EscrowTimeline:
         named = bool(body.key) and any(body.key in keys for keys in own)
         free = any(not keys for keys in own)
         heard = not body.approves or named or free
-        flow.words.append(OwnerVote(told, body, named, heard))
+        flow.words.append(CaseVote(told, body, named, heard))
         flow.consents = self._consents(flow.contract, flow.asked, flow.words)
 
     def _consents(
-        self, contract: Contract, asked: Placed, words: Sequence[OwnerVote]
+        self, contract: Contract, asked: Placed, words: Sequence[CaseVote]
     ) -> Consents:
         said = [
             Agreement(

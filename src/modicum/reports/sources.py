@@ -87,9 +87,9 @@ def report_on(
 
 def _accepted(source: Source, story: Timeline) -> Iterator[RuleLoss]:
     """Yield where the rules stood that were accepted, when that was written."""
-    if not story.policies or not story.policies[-1][1].accepted:
+    if not story.activations or not story.activations[-1][1].accepted:
         return  # Mostly so: then the log is not read once more.
-    told, policy = story.policies[-1]
+    told, policy = story.activations[-1]
     store = up_to(source.store, told.seq)
     for loss in Workspace(store, FixedClock(told.at), actor="auditor").standings():
         if loss.rule.id in policy.accepted:

@@ -130,7 +130,7 @@ class Statement:
             "escrow": escrow_to_dict(self.story.escrow),
             "annotations": [
                 {**told.to_dict(), "about": one.about, "text": one.text}
-                for told, one in self.story.annotations
+                for told, one in self.story.remarks
             ],
             "events": dict(sorted(self.story.kinds.items())),
         }
@@ -145,7 +145,7 @@ def statement_of(
     accepted: Iterable[RuleLoss] = (),
 ) -> Statement:
     """Return the statement about a log."""
-    seq = story.policies[-1][0].seq if story.policies else 0
+    seq = story.activations[-1][0].seq if story.activations else 0
     then = {loss.rule.id: _accepted(loss, seq) for loss in accepted}
     lines = [_line(loss, then.get(loss.rule.id)) for loss in standings]
     lines.sort(key=lambda line: (-line.share, line.id))
@@ -156,7 +156,7 @@ def _accepted(loss: RuleLoss, seq: int) -> Accepted:
     found = amounts(loss)
     spent = amount_text(found.together, found.scale)
     number, _ = ordered(found.together, found.limit, found.scale)
-    return Accepted(seq, _scale(loss, found.measure), spent, number, loss.denying)
+    return Accepted(seq, _scale(loss, found.measure), spent, number, loss.cells_denying)
 
 
 def _line(loss: RuleLoss, accepted: Accepted | None) -> RuleLine:
@@ -174,7 +174,7 @@ def _line(loss: RuleLoss, accepted: Accepted | None) -> RuleLine:
         state=_state(loss, share),
         accepted=accepted,
         cell=loss.cell,
-        denying=loss.denying,
+        denying=loss.cells_denying,
     )
 
 
@@ -204,7 +204,7 @@ def _policies(story: Timeline) -> list[dict[str, object]]:
             "reason": one.reason,
             "accepted": list(one.accepted),
         }
-        for told, one in story.policies
+        for told, one in story.activations
     ]
 
 

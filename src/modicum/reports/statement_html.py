@@ -185,7 +185,7 @@ def _policies(statement: Statement) -> Iterator[Markup]:
                 ", ".join(one.accepted) or NOTHING,
                 element("code", one.digest[:12]),
             )
-            for told, one in statement.story.policies
+            for told, one in statement.story.activations
         ],
     )
 
@@ -297,7 +297,7 @@ def _disclosures(statement: Statement) -> Iterator[Markup]:
 
 
 def _remarks(statement: Statement) -> Iterator[Markup]:
-    found = statement.story.annotations
+    found = statement.story.remarks
     if not found:
         yield element("p", "There are none.")
         return

@@ -88,24 +88,24 @@ class Timeline:
     """Everything that a statement tells of a log besides where its rules stand.
 
     Attributes:
-        policies: Every activation, oldest first.
+        activations: Every activation, oldest first.
         releases: Every release that was allowed or recorded, by id, oldest first.
         matters: What people were asked about, and what they said.
         escrow: Data sets, contracts, and what flowed under them.
         disclosures: What was disclosed outside differential privacy, oldest first.
         corrections: Corrections of past releases, oldest first.
-        annotations: Remarks, oldest first.
+        remarks: Remarks, oldest first.
         kinds: How many events there are of each kind.
         last: The last entry; None for an empty log.
     """
 
-    policies: list[tuple[Placed, PolicyActivated]] = field(default_factory=list)
+    activations: list[tuple[Placed, PolicyActivated]] = field(default_factory=list)
     releases: dict[str, ReleaseTimeline] = field(default_factory=dict)
     matters: Cases = field(default_factory=Cases)
     escrow: EscrowTimeline = field(default_factory=EscrowTimeline)
     disclosures: list[tuple[Placed, DisclosureRecorded]] = field(default_factory=list)
     corrections: list[Correction] = field(default_factory=list)
-    annotations: list[tuple[Placed, Annotated]] = field(default_factory=list)
+    remarks: list[tuple[Placed, Annotated]] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
     last: Placed | None = None
     _asked: dict[str, tuple[Placed, str]] = field(default_factory=dict)
@@ -130,11 +130,11 @@ class Timeline:
         self.escrow.tell(told, event.body)
         match event.body:
             case PolicyActivated() as body:
-                self.policies.append((told, body))
+                self.activations.append((told, body))
             case DisclosureRecorded() as body:
                 self.disclosures.append((told, body))
             case Annotated() as body:
-                self.annotations.append((told, body))
+                self.remarks.append((told, body))
             case ReleaseReserved() | PastRecorded() as body:
                 self._bring_in(told, body)
             case ReleaseRequested(release=release, reason=reason):

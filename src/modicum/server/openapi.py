@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from modicum.api.operations import PREFIX
-from modicum.api.schema.shape import Shape, json_schemas
+from modicum.api.schema.shape import Input, Shape, json_schemas, shapes
 from modicum.server.problems import MEDIA_TYPE
 from modicum.server.routes.releases import release_component
 
@@ -95,13 +95,9 @@ def _described(app: FastAPI) -> Json:
     return found
 
 
-def _shapes(found: Json) -> list[type[Shape]]:
+def _shapes(found: Json) -> list[type[Shape | Input]]:
     """Return the shapes that a description refers to."""
-    known, todo = {}, [Shape]
-    while todo:
-        for one in todo.pop().__subclasses__():
-            known[one.__name__] = one
-            todo.append(one)
+    known = shapes()
     names = re.findall(r'"#/components/schemas/(\w+)"', json.dumps(found))
     return [known[one] for one in sorted({*names}) if one in known]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.workloads.mechanisms import SIZES
-from modicum.workloads.model import DOMAIN, ROUNDS, WINDOW, Requests, Workload
+from modicum.workloads.model import WINDOW, Ingredients, Requests, Workload
 from modicum.workloads.random_draws import (
     BETAS,
     UNIFORMS_PER_WIDTH,
@@ -28,10 +28,8 @@ from modicum.workloads.random_draws import (
     stream,
     waits,
 )
-from modicum.workloads.request_types import EVERYBODY, RequestType, types_of
+from modicum.workloads.request_types import RequestType, types_of
 
-#: The sampling rates of the original, equally likely.
-SAMPLING = (Fraction(1, 4), EVERYBODY)
 #: What utility may mean.
 OBJECTIVES = ("utility", "requests")
 #: Requests are worth so much on average.
@@ -73,24 +71,8 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """What a workload is made from.
-
-    Attributes:
-        seed: What all random choices are drawn from, at least 0.
-        repetition: Which one of several workloads of this seed, at least 0.
-        rounds: How many rounds have requests.
-        objective: One of `OBJECTIVES`: what the paper promises, or 1 for each.
-        sampling: The sampling rates, equally likely.
-        domain: How many elements the ring has.
-    """
-
-    seed: int = 0
-    repetition: int = 0
-    rounds: int = ROUNDS
-    objective: str = "utility"
-    sampling: tuple[Fraction, ...] = SAMPLING
-    domain: int = DOMAIN
+class Recipe(Ingredients):
+    """What a workload is made from."""
 
     def stream(self, role: str) -> np.random.Generator:
         """Return the generator of one role."""

@@ -10,9 +10,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -162,52 +161,29 @@ def workload_of(
     Raises:
         InputError: With every mistake found in the head, or one in the columns.
     """
-    read = _read_head(from_python(head))
-    first = read.window - 1
+    read, types = _read_head(from_python(head))
+    first = read["window"] - 1
     columns = Columns(
-        types=len(read.types),
-        rounds=range(first, first + read.rounds),
-        domain=read.domain,
+        types=len(types),
+        rounds=range(first, first + read["rounds"]),
+        domain=read["domain"],
     )
     found, own_labels = read_columns(columns, requests, labels)
-    return Workload(
-        name=read.name,
-        seed=read.seed,
-        repetition=read.repetition,
-        objective=read.objective,
-        sampling=read.sampling,
-        rounds=read.rounds,
-        domain=read.domain,
-        window=read.window,
-        requests=Requests(read.types, **found, labels=own_labels),
-    )
+    return Workload(**read, requests=Requests(types, **found, labels=own_labels))
 
 
-@dataclass(slots=True)
-class _Head:
-    """What a head says, as far as it was read."""
-
-    name: str = ""
-    seed: int = 0
-    repetition: int = 0
-    objective: str = ""
-    sampling: tuple[Fraction, ...] = ()
-    rounds: int = 1
-    domain: int = 1
-    window: int = 1
+def _read_head(node: Node) -> tuple[dict[str, Any], tuple[RequestType, ...]]:
+    found = Problems()
+    read: dict[str, Any] = {}
     types: tuple[RequestType, ...] = ()
-
-
-def _read_head(node: Node) -> _Head:
-    found, read = Problems(), _Head()
     fields = Fields(node, "a workload")
     take_format(fields, FORMAT)
     with found.guard():
-        read.name = name(fields.take("name"), "the name of a workload")
+        read["name"] = name(fields.take("name"), "the name of a workload")
     with found.guard():
         known = OBJECTIVES
         given = fields.take("objective")
-        read.objective = choice(given, "objective", known, Code.UNKNOWN_CHOICE)
+        read["objective"] = choice(given, "objective", known, Code.UNKNOWN_CHOICE)
     for key, least, most in (
         ("seed", 0, SEED_MAX),
         ("repetition", 0, SEED_MAX),
@@ -217,19 +193,19 @@ def _read_head(node: Node) -> _Head:
     ):
         with found.guard():
             value = count(fields.take(key), f"`{key}`", at_least=least, at_most=most)
-            setattr(read, key, value)
+            read[key] = value
     with found.guard():
         rates = _some(fields.take("sampling"), "`sampling`")
-        read.sampling = tuple(
+        read["sampling"] = tuple(
             _rate(rate, f"sampling rate {number}")
             for number, rate in enumerate(rates, start=1)
         )
     with found.guard():
-        read.types = _types(fields.take("types"))
+        types = _types(fields.take("types"))
     with found.guard():
         fields.finish()
     found.raise_any()
-    return read
+    return read, types
 
 
 def _types(node: Node) -> tuple[RequestType, ...]:

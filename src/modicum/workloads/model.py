@@ -9,10 +9,12 @@ import numpy as np
 
 from modicum.core.errors import check
 from modicum.workloads.random_draws import Booleans, Integers
-from modicum.workloads.request_types import RequestType
+from modicum.workloads.request_types import EVERYBODY, RequestType
 
 #: The partitioning attribute has so many elements, on a ring.
 DOMAIN = 204_800
+#: The sampling rates of the original, equally likely.
+SAMPLING = (Fraction(1, 4), EVERYBODY)
 #: A user group is active for so many rounds.
 WINDOW = 12
 #: How many rounds are planned.
@@ -131,28 +133,38 @@ COLUMNS = ("id", "round", "type", "first", "width", "utility")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Workload:
+class Ingredients:
+    """What a workload is made from.
+
+    Attributes:
+        seed: What all random choices are drawn from, at least 0.
+        repetition: Which one of several workloads of this seed, at least 0.
+        rounds: How many rounds have requests.
+        objective: What utility means: ``utility``, what the paper promises, or
+            ``requests``, 1 for each.
+        sampling: The sampling rates, equally likely.
+        domain: How many elements the ring has.
+    """
+
+    seed: int = 0
+    repetition: int = 0
+    rounds: int = ROUNDS
+    objective: str = "utility"
+    sampling: tuple[Fraction, ...] = SAMPLING
+    domain: int = DOMAIN
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Workload(Ingredients):
     """Requests of some rounds, and what they were made from.
 
     Attributes:
         name: The mix of mechanisms and the labels: ``w1`` to ``w4``, ``s1`` to ``s3``.
-        seed: What all random choices were drawn from.
-        repetition: Which one of several workloads of this seed it is.
-        objective: What utility means: ``utility`` or ``requests``.
-        sampling: The sampling rates, equally likely.
-        rounds: How many rounds have requests.
-        domain: How many elements the ring has.
         window: For how many rounds a user group is active.
         requests: The requests.
     """
 
     name: str
-    seed: int
-    repetition: int
-    objective: str
-    sampling: tuple[Fraction, ...]
-    rounds: int
-    domain: int
     window: int
     requests: Requests
 

@@ -103,7 +103,7 @@ def test_denying_cells_are_counted_as_by_going_through_everybody() -> None:
         once = next(one for one in verdict.losses if one.rule.id == "once")
         cells = together(asked)
         over = [rho for rho in cells.values() if rho > Fraction("0.4")]
-        assert once.denying == len(over)
+        assert once.cells_denying == len(over)
         assert once.allowed == (not over)
         assert rho_of(once) == max(cells.values())
         assert verdict.blocking == (("once",) if over else ())

@@ -42,7 +42,7 @@ def test_the_place_the_coordinate_and_the_rivals_are_told() -> None:
     assert (obstacle.place, obstacle.block, obstacle.line) == (1, 0, 0)
     assert obstacle.before == (8, 10)
     assert obstacle.left == (1, 0)
-    assert obstacle.cost == (2, 9)
+    assert obstacle.needs == (2, 9)
     assert obstacle.rivals == (0, 1)  # At least 4/8 of every coordinate; at least 1/10.
     assert obstacle.coordinate == 0
     assert not obstacle.alone

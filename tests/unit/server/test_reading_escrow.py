@@ -6,34 +6,37 @@ import base64
 import json
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast, get_args
 
 import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from msgspec import UNSET
 
-from modicum.api.local.escrow.proposal import LASTS_SECONDS, Purpose
 from modicum.api.ports.escrow import Limits
+from modicum.api.schema import escrow_input as schema
+from modicum.api.schema.escrow_input import (
+    ContractInput,
+    OutputProposal,
+    QueryProposal,
+    RawSignalProposal,
+    RiskInput,
+    SignalProposal,
+    TaskProposal,
+)
+from modicum.api.schema.shape import json_schemas, reference
 from modicum.core.document import Node, from_python
 from modicum.core.errors import Code, InputError
 from modicum.core.rationals import number_text
 from modicum.escrow.programs import Program
 from modicum.escrow.task_files import TaskFile
 from modicum.risk.candidates import PUBLISHED
-from modicum.server.inputs import contract_schema, escrow_risk
 from modicum.server.inputs.body import Body
-from modicum.server.inputs.contract import (
-    OutputInput,
-    QueryInput,
-    RawSignalInput,
-    SignalInput,
-    TaskInput,
-    read_contract,
-)
-from modicum.server.inputs.escrow_risk import read_risk
-from modicum.server.inputs.program import amount, read_program
+from modicum.server.inputs.contract import read_contract, read_program
+from modicum.server.inputs.reader import amount, read_input
+from modicum.server.service.escrow_contracts import facts_of
 
 CODE = "def score(tables, arguments, reference):\n    return 0\n"
 OWN: dict[str, Any] = {"code": CODE, "range": [0, 1]}
@@ -44,8 +47,20 @@ OUTPUT = {**HEAD, "flow": "output", "query": "q"}
 SIGNAL = {**HEAD, "flow": "signal", "task": "t"}
 RAW = {**HEAD, "flow": "raw-signal", "task": "t", "width": "1/3"}
 RISK = {"contract": "c", "tau": "0.5"}
-CONTRACTS = Draft202012Validator(contract_schema.SCHEMA)
-RISKS = Draft202012Validator(escrow_risk.SCHEMA)
+
+
+def validator(kind: Any) -> Any:
+    found = get_args(kind) or (kind,)
+    components = {"components": {"schemas": json_schemas(found)}}
+    return Draft202012Validator({**reference(kind), **components})
+
+
+CONTRACTS = validator(ContractInput)
+RISKS = validator(RiskInput)
+
+
+def read_risk(sent: Node) -> RiskInput:
+    return read_input(sent, RiskInput)
 
 
 def node(form: object) -> Node:
@@ -85,12 +100,12 @@ plains = st.recursive(
 
 
 @st.composite
-def headings(draw: st.DrawFn, flow: str) -> tuple[dict[str, Any], Purpose]:
+def headings(draw: st.DrawFn, flow: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a form, and what is read of it."""
     form: dict[str, Any] = {"contract": draw(names), "reason": draw(texts)}
-    lasts = draw(st.none() | st.integers(1, contract_schema.LASTS_SECONDS_MAX))
-    uses = draw(st.none() | st.integers(1, contract_schema.USES_MAX))
+    lasts = draw(st.none() | st.integers(1, schema.LASTS_SECONDS_MAX))
+    uses = draw(st.none() | st.integers(1, schema.USES_MAX))
     to: list[str] = []
-    analyst = ""
     if lasts is not None:
         form["lasts_seconds"] = lasts
     if uses is not None:
@@ -101,9 +116,10 @@ def headings(draw: st.DrawFn, flow: str) -> tuple[dict[str, Any], Purpose]:
         if to or says_so:
             form["to"] = to
     if flow == "query" and draw(st.booleans()):
-        analyst = form["analyst"] = draw(names)
-    lasts = LASTS_SECONDS if lasts is None else lasts
-    heading = Purpose(form["contract"], form["reason"], lasts, uses, tuple(to), analyst)
+        form["analyst"] = draw(names)
+    heading = {"lasts_seconds": schema.LASTS_SECONDS, **form}
+    if flow in ("output", "signal", "raw-signal"):
+        heading["to"] = tuple(to)
     return form, heading
 
 
@@ -148,44 +164,47 @@ def test_a_contract_that_is_sent_is_read_back(data: st.DataObject) -> None:
     form, heading = data.draw(headings(flow))
     form["flow"] = flow
     wanted: object
+    own: dict[str, Any]
     if flow == "query":
         form["queries"] = data.draw(st.lists(texts, min_size=1, max_size=20))
         exact = data.draw(st.none() | st.booleans())
         form |= {} if exact is None else {"exact": exact}
-        wanted = QueryInput(tuple(form["queries"]), bool(exact))
+        own = {"queries": tuple(form["queries"]), "exact": bool(exact)}
+        wanted = QueryProposal(**heading, **own)
     elif flow == "task":
         form["query"] = data.draw(names)
         form["program"], program = data.draw(programs())
         tier = data.draw(st.sampled_from((None, "bubblewrap", "gvisor", "wasm")))
-        seconds = data.draw(st.none() | st.integers(1, contract_schema.SECONDS_MAX))
-        memory = data.draw(st.none() | st.integers(1, contract_schema.MEMORY_MIB_MAX))
+        seconds = data.draw(st.none() | st.integers(1, schema.SECONDS_MAX))
+        memory = data.draw(st.none() | st.integers(1, schema.MEMORY_MIB_MAX))
         given_ = {"tier": tier, "seconds": seconds, "memory_mib": memory}
         form |= {key: one for key, one in given_.items() if one is not None}
-        limits = Limits(float(seconds or 60), (memory or 2048) * 2**20)
-        wanted = TaskInput(form["query"], program, tier, limits)
+        own = {"seconds": seconds or 60, "memory_mib": memory or 2048}
+        own |= {"query": form["query"], "tier": tier or UNSET}
+        wanted = TaskProposal(**heading, **own, program=cast(Any, program))
     elif flow == "output":
         form["query"] = data.draw(names)
-        wanted = OutputInput(form["query"])
+        wanted = OutputProposal(**heading, query=form["query"])
     else:
         form["task"] = data.draw(names)
-        wanted = SignalInput(form["task"])
+        wanted = SignalProposal(**heading, task=form["task"])
         if flow == "raw-signal":
             width = data.draw(st.none() | numbers)
             form |= {"exact": True} if width is None else {"width": number_text(width)}
-            wanted = RawSignalInput(form["task"], width)
+            own = {"exact": True} if width is None else {"width": width}
+            wanted = RawSignalProposal(**heading, task=form["task"], **own)
     CONTRACTS.validate(form)
-    sent = read_contract(node(form))
-    assert (sent.heading, sent.wanted) == (heading, wanted)
+    assert read_contract(node(form)) == wanted
     with pytest.raises(InputError) as caught:
         read_contract(node({**form, "more": 1}))
     assert caught.value.code is Code.UNKNOWN_KEY
 
 
 def test_the_usual_task_has_a_minute_and_two_gibibytes() -> None:
-    wanted = read_contract(node(TASK)).wanted
-    assert isinstance(wanted, TaskInput)
-    assert wanted.limits == Limits()
-    assert wanted.tier is None
+    wanted = read_contract(node(TASK))
+    assert isinstance(wanted, TaskProposal)
+    assert Limits(float(wanted.seconds), wanted.memory_mib * 2**20) == Limits()
+    assert wanted.tier is UNSET
 
 
 def test_a_task_of_the_catalogue_is_read() -> None:
@@ -218,13 +237,17 @@ def test_a_risk_that_is_asked_is_read_back(
         form["epsilons"] = [number_text(one) for one in epsilons]
     RISKS.validate(form)
     found = read_risk(node(form))
-    assert (found.contract, found.file, found.tau) == ("c", "", tau)
-    assert (found.facts.query, found.facts.delta) == ("r", delta)
-    assert list(found.facts.epsilons) == (epsilons or list(PUBLISHED))
+    assert (found.contract, found.file, found.tau) == ("c", UNSET, tau)
+    assert (found.query, found.delta) == ("r", UNSET if delta is None else delta)
+    assert found.epsilons == (UNSET if epsilons is None else tuple(epsilons))
+    facts = facts_of(found)
+    assert (facts.query, facts.delta) == ("r", delta)
+    assert list(facts.epsilons) == (epsilons or list(PUBLISHED))
     by_file = read_risk(
         node({**without(without(form, "contract"), "query"), "file": "f"})
     )
-    assert (by_file.contract, by_file.file, by_file.facts.query) == ("", "f", None)
+    assert (by_file.contract, by_file.file) == (UNSET, "f")
+    assert facts_of(by_file).query is None
 
 
 # --- numbers --------------------------------------------------------------------------
@@ -283,8 +306,8 @@ def test_a_number_is_exact(value: object, exact: Fraction) -> None:
 
 
 def test_a_number_is_read_from_its_digits() -> None:
-    wanted = read_contract(node(raw(RAW, width="0.1"))).wanted
-    assert isinstance(wanted, RawSignalInput)
+    wanted = read_contract(node(raw(RAW, width="0.1")))
+    assert isinstance(wanted, RawSignalProposal)
     assert wanted.width == Fraction(1, 10)
 
 

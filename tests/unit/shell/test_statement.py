@@ -68,9 +68,9 @@ def test_what_a_hostile_writer_says_is_only_said(statement: Statement) -> None:
         story.releases["old"].assumptions[0],
         story.releases["r-2"].reason,
         story.disclosures[0][1].what,
-        story.policies[1][1].reason,
+        story.activations[1][1].reason,
         story.matters.words[0].body.reason,
-        story.annotations[0][1].text,
+        story.remarks[0][1].text,
     ):
         assert HOSTILE in text
         assert text in said

@@ -227,7 +227,7 @@ def test_no_name_and_no_reason_is_obeyed(office: Office, text: str) -> None:
     matters = story.matters
     policy = compiled(ASKING).policy
     asked = price_release(press("r"), compiled(ASKING))
-    held = story.policies[0][1].digest
+    held = story.activations[0][1].digest
     told = Placed(2, NOON, text)
     matters.tell(told, ReleaseRequested(asked, held, text))
     matters.tell(

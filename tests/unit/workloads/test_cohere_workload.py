@@ -17,7 +17,6 @@ from modicum.planner.rotation import Rotation
 from modicum.workloads.cohere import (
     ALIASES,
     MIXES,
-    SAMPLING,
     Recipe,
     cohere,
     promised,
@@ -25,7 +24,7 @@ from modicum.workloads.cohere import (
 )
 from modicum.workloads.document import to_plain
 from modicum.workloads.mechanisms import SIZES
-from modicum.workloads.model import DOMAIN, Requests, Workload
+from modicum.workloads.model import DOMAIN, SAMPLING, Requests, Workload
 from modicum.workloads.random_draws import beta_quarters
 from modicum.workloads.registry import NAMES, generated, usual_rounds
 from modicum.workloads.releases import spans

@@ -424,7 +424,7 @@ def test_a_rule_over_its_limit_denies_in_the_cells_that_are_over(
         tiny = counts(f"tiny-{region}", rho="1e-9", where={"region": region})
         assert of(tmp_path, "ann").submit(tiny).allowed == allowed
     standing = {one.rule.id: one for one in of(tmp_path, "ann").standings()}
-    assert standing["global @standard"].denying == 1
+    assert standing["global @standard"].cells_denying == 1
     assert not of(tmp_path, "ann").submit(counts("all", rho="1e-9")).allowed
 
 

@@ -14,21 +14,19 @@ from modicum.api.local.explanation.charges import (
     standing_of,
 )
 from modicum.api.local.explanation.contributions import (
-    Contributor,
     decisive,
     shares,
     spenders_view,
     undated_text,
 )
 from modicum.api.local.explanation.denial_text import amount, ordered
+from modicum.api.local.policies.rule_standing import CellSpent
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.policy import RuleBalance
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.fields import Fields
 from modicum.core.reader import Problems
-from modicum.ledger import RuleLoss
-from modicum.ledger.decision.amounts import Amounts, amounts
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.rule_lookup import find_rules
 from modicum.policy.rules import Stage
@@ -37,35 +35,21 @@ from modicum.release.part_parser import read_part
 
 
 @dataclass(frozen=True, slots=True)
-class CellBalance:
-    """What a cell of a rule was charged, and by whom.
+class CellBalance(CellSpent):
+    """What a cell of a rule was charged, and by whom, at an entry of the ledger.
 
     Attributes:
-        loss: What the rule was charged there, and what it admits.
         cells: How many cells lie in the part that was asked for; this is the fullest.
-        rho_left: How much rho of Gaussian noise the cell still admits, in ledger
-            units; None if nothing is enforced.
-        coordinate: What its spenders are measured by.
-        spenders: The releases that were charged there, the largest first.
         nearby: What it was charged on that coordinate, in ledger units, for releases
             about others, where segments are too many to be told apart.
         seq: The number of the ledger entry that it was found on.
         head: The hash of that entry.
     """
 
-    loss: RuleLoss
     cells: int
-    rho_left: int | None
-    coordinate: int
-    spenders: tuple[Contributor, ...]
     nearby: int
     seq: int
     head: str
-
-    @property
-    def spent(self) -> Amounts:
-        """What was charged, on the filter's own scale: `together` and `limit`."""
-        return amounts(self.loss)
 
     @property
     def cause(self) -> str:

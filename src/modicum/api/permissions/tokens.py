@@ -16,12 +16,10 @@ from typing import Final
 
 from modicum.api.permissions.identity import Grants, Identity
 from modicum.api.schema import account as schema
+from modicum.api.schema.account import TOKEN_DAYS, TOKEN_DAYS_MAX
 from modicum.core.errors import Code, InputError, Problem
 
 DAY_SECONDS: Final = 24 * 60 * 60
-#: A token is good for so long unless it is said otherwise, and for so long at most.
-TOKEN_DAYS: Final = 90
-TOKEN_DAYS_MAX: Final = 366
 #: So many tokens of one actor are active at most.
 ACTIVE_TOKENS_MAX: Final = 100
 
@@ -71,14 +69,27 @@ class TokenStatus(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class TokenTerms:
-    """What a token is to be.
+class TokenUse:
+    """What a token is for.
 
     Attributes:
         actor: Who it acts as, 1 to 200 printable characters.
         grants: For each role, the data sets that it is for.
         is_service: Whether it is for a program that acts by itself.
         name: What it is for, up to 200 printable characters.
+    """
+
+    actor: str
+    grants: Grants
+    is_service: bool = False
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTerms(TokenUse):
+    """What a token is to be.
+
+    Attributes:
         seconds: How long it is good for: 1 second to 366 days.
 
     Raises:
@@ -86,10 +97,6 @@ class TokenTerms:
         AccessError: If its roles must stay apart.
     """
 
-    actor: str
-    grants: Grants
-    is_service: bool = False
-    name: str = ""
     seconds: int = TOKEN_DAYS * DAY_SECONDS
 
     def __post_init__(self) -> None:
@@ -111,17 +118,13 @@ class TokenTerms:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token(TokenUse):
     """What is stored of a token.
 
     Attributes:
         id: What people call it.
         digest: The digest of the token.
-        actor: Who it acts as.
-        grants: For each role, the data sets that it is for.
-        is_service: Whether it is for a program that acts by itself.
-        name: What it is for.
         created_by: Who made it.
         created_at: When, in UTC, as events write it.
         expires_at: When it ends.
@@ -130,10 +133,6 @@ class Token:
 
     id: str
     digest: str = field(repr=False)
-    actor: str
-    grants: Grants
-    is_service: bool
-    name: str
     created_by: str
     created_at: str
     expires_at: str

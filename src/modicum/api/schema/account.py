@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
-from modicum.api.schema.shape import Shape
+from msgspec import UNSET, Meta, UnsetType
+
+from modicum.api.schema.shape import Input, Name, Shape
+
+#: A token is good for so long unless it is said otherwise, and for so long at most.
+TOKEN_DAYS: Final = 90
+TOKEN_DAYS_MAX: Final = 366
+
+#: What somebody is to an organization that has a privacy budget.
+RoleName: TypeAlias = Literal[
+    "analyst",
+    "data-steward",
+    "privacy-officer",
+    "platform-engineer",
+    "auditor",
+    "admin",
+]
 
 
 class Token(Shape, frozen=True, kw_only=True):
@@ -33,6 +49,31 @@ class Token(Shape, frozen=True, kw_only=True):
     created_at: str
     expires_at: str
     revoked_at: str | None
+
+
+class TokenInput(Input, frozen=True, kw_only=True):
+    """What a token is to be.
+
+    Attributes:
+        name: What it is for; may be empty.
+        actor: Who it acts as; you, if left out.
+        service: Whether it is for a program that acts by itself.
+        expires_in_days: How long it is good for.
+        grants: For each role, the data sets that it is for, `*` for all; if left out,
+            all that you may.
+    """
+
+    name: Annotated[str, Meta(max_length=200)] = ""
+    actor: Name | UnsetType = UNSET
+    service: bool = False
+    expires_in_days: Annotated[int, Meta(ge=1, le=TOKEN_DAYS_MAX)] = TOKEN_DAYS
+    grants: (
+        Annotated[
+            dict[RoleName, Annotated[tuple[Name, ...], Meta(min_length=1)]],
+            Meta(extra_json_schema={"propertyNames": {"enum": [*get_args(RoleName)]}}),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class IssuedToken(Token, frozen=True, kw_only=True):

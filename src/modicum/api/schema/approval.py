@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
-from msgspec import UNSET, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.policy import DiffConflict, PolicyName
 from modicum.api.schema.problem import Problem
 from modicum.api.schema.release import Decision
-from modicum.api.schema.shape import Digest, Plain, Shape
+from modicum.api.schema.shape import Digest, Input, Plain, Shape, Text
+from modicum.api.schema.signature import PublicKey, Signature
+
+#: The hash of an entry, or its beginning.
+HeadShown = Annotated[str, Meta(pattern="^[0-9a-f]{12,64}$")]
 
 
 class Agreement(Shape, frozen=True, kw_only=True):
@@ -231,6 +235,45 @@ class VoteReceipt(Receipt, frozen=True, kw_only=True):
     roles: tuple[str, ...]
     corrected_in: int | None
     approvals: tuple[ApprovalStatus, ...]
+
+
+class Reason(Input, frozen=True, kw_only=True):
+    """Why something is done.
+
+    Attributes:
+        reason: Why, for the record.
+    """
+
+    reason: Text
+
+
+class VoteInput(Reason, frozen=True, kw_only=True):
+    """A vote, and why; signed with a key of one's own, if the policy asks for that.
+
+    Attributes:
+        approves: Whether they agree.
+        head: The hash of the last entry that they have looked at, or its beginning.
+        key: The raw public key that signs it, in hexadecimal.
+        signature: The signature of the statement, in hexadecimal.
+    """
+
+    needs: ClassVar = {"key": ("signature",), "signature": ("key", "head")}
+
+    approves: bool
+    head: HeadShown | UnsetType = UNSET
+    key: PublicKey | UnsetType = UNSET
+    signature: Signature | UnsetType = UNSET
+
+
+class ActivationInput(Reason, frozen=True, kw_only=True):
+    """Why a proposal is to be active, and which rules may stay exceeded.
+
+    Attributes:
+        accept: Rules that history exceeds and that may stay exceeded: their ids, or
+            their scopes; and `attribute:NAME` of attributes that are gone.
+    """
+
+    accept: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
 
 
 class Statement(Shape, frozen=True, kw_only=True):

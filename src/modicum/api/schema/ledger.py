@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from modicum.api.schema.shape import Amount, Digest, Plain, Shape
+from typing import Annotated
+
+from msgspec import Meta
+
+from modicum.api.schema.shape import Amount, Digest, Input, Plain, Shape, Text
 
 
 class Head(Shape, frozen=True, kw_only=True):
@@ -73,6 +77,18 @@ class StoredEntry(Entry, frozen=True, kw_only=True):
     """An entry as it is stored."""
 
     payload: str
+
+
+class RemarkInput(Input, frozen=True, kw_only=True):
+    """A remark, and what it is about.
+
+    Attributes:
+        remark: The remark.
+        about: The id of a release or a disclosure; empty for the ledger as a whole.
+    """
+
+    remark: Text
+    about: Annotated[str, Meta(max_length=200)] = ""
 
 
 class Remark(Shape, frozen=True, kw_only=True):

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType, field
+
 from modicum.api.schema.ledger import Head
-from modicum.api.schema.shape import Digest, Shape
+from modicum.api.schema.shape import Digest, Input, NewId, Shape
+
+#: A part of a budget, exactly.
+Share = Annotated[Fraction, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 
 
 class UserGroup(Shape, frozen=True, kw_only=True):
@@ -35,6 +43,18 @@ class Round(Shape, frozen=True, kw_only=True):
     number: int
     unlocked: dict[str, float]
     plans: tuple[str, ...]
+
+
+class RoundInput(Input, frozen=True, kw_only=True):
+    """A round that is to be opened.
+
+    Attributes:
+        round: What it is called; its number, if left out.
+        unlocked: By unit, what part of every budget may be used; all, if left out.
+    """
+
+    round: NewId | UnsetType = UNSET
+    unlocked: dict[str, Share] = field(default_factory=dict)
 
 
 class RoundItem(Round, frozen=True, kw_only=True):

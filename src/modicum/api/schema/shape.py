@@ -1,4 +1,4 @@
-"""What all shapes share: their base, amounts, digests, and their JSON form."""
+"""What shapes and inputs share: their bases, exact numbers, and their JSON form."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from collections.abc import Container, Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
 
 import msgspec
 import msgspec.structs
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.rationals import number_text
+from modicum.core.reader import release_id
 
 S = TypeVar("S")
 
@@ -34,7 +39,51 @@ class Amount(float):
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """An input or an answer. Readers ignore keys that they do not know."""
+    """An answer. Readers ignore keys that they do not know."""
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is sent. Readers refuse keys that they do not know.
+
+    A field may name what reads its value from a marked tree, as `Meta(extra={"read":
+    reader})`; else it is read by its type.
+    """
+
+    #: Of these keys, exactly one is there.
+    one_of: ClassVar[tuple[str, ...]] = ()
+    #: By key, the keys that must be there if it is.
+    needs: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def __post_init__(self) -> None:
+        given = {one: getattr(self, one) for one in self.__struct_fields__}
+        self.refuse_keys({one for one in given if given[one] is not msgspec.UNSET})
+
+    @classmethod
+    def refuse_keys(cls, keys: Container[str]) -> None:
+        """Refuse keys that conflict, or miss others."""
+        if cls.one_of and sum(one in keys for one in cls.one_of) != 1:
+            named = " and ".join(f"`{one}`" for one in cls.one_of)
+            raise conflict(f"one of {named} is given", "write one of both")
+        for key, others in cls.needs.items():
+            for one in others:
+                if key in keys and one not in keys:
+                    message = f"`{key}` is given together with `{one}`"
+                    raise conflict(message, "give both, or leave it out")
+
+
+def conflict(message: str, remedy: str) -> InputError:
+    """Return the error for keys that are not there together."""
+    return InputError(Problem(Code.KEYS_CONFLICT, message, help=remedy))
+
+
+#: A reason, for the record.
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+#: The name of a person, a data set or a contract.
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+#: What a new contract, release or round is called.
+NewId = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=200, extra={"read": release_id})
+]
 
 
 def encode(value: object) -> bytes:
@@ -53,7 +102,7 @@ def convert(node: object, kind: type[S]) -> S:
     return msgspec.convert(node, kind, dec_hook=_decoded)
 
 
-def meanings(kind: type[Shape]) -> dict[str, str]:
+def meanings(kind: type) -> dict[str, str]:
     """Return what each field of a shape means, from its docstring and its bases'."""
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
@@ -64,12 +113,26 @@ def meanings(kind: type[Shape]) -> dict[str, str]:
     return found
 
 
-def json_schemas(kinds: Iterable[type[Shape]]) -> dict[str, Any]:
+def reference(kind: Any) -> dict[str, Any]:
+    """Return a JSON Schema that refers to a shape, or to one of several."""
+    (found,), _ = msgspec.json.schema_components(
+        [kind], schema_hook=_schema, ref_template=REFERENCE
+    )
+    return found
+
+
+def shapes() -> dict[str, type[Shape | Input]]:
+    """Return all shapes and inputs that were imported, by name."""
+    known: list[type[Shape | Input]] = [*_below(Shape), *_below(Input)]
+    return {one.__name__: one for one in known}
+
+
+def json_schemas(kinds: Iterable[type[Shape | Input]]) -> dict[str, Any]:
     """Return the JSON Schemas of shapes, and of all that they refer to, by name."""
     _, found = msgspec.json.schema_components(
         kinds, schema_hook=_schema, ref_template=REFERENCE
     )
-    known = {one.__name__: one for one in _shapes(Shape)}
+    known = shapes()
     for name, schema in found.items():
         text = inspect.cleandoc(schema.get("description", ""))
         schema["description"] = text.partition("\n\nAttributes:")[0]
@@ -81,13 +144,22 @@ def json_schemas(kinds: Iterable[type[Shape]]) -> dict[str, Any]:
                 # JSON has null where the docstring, which is Python's, has None.
                 meaning = meant[field.name].replace("None", "null")
                 schema["properties"][field.encode_name]["description"] = meaning
-    return found
+        own = known[name]
+        if issubclass(own, Input) and own.one_of:
+            schema["oneOf"] = [{"required": [one]} for one in own.one_of]
+        if issubclass(own, Input) and own.needs:
+            schema["dependentRequired"] = {k: [*v] for k, v in own.needs.items()}
+    more = {*re.findall(r'"#/components/schemas/(\w+)"', json.dumps(found))} - {*found}
+    return found | json_schemas(known[one] for one in sorted(more)) if more else found
 
 
-def _shapes(kind: type[Shape]) -> Iterator[type[Shape]]:
+T = TypeVar("T")
+
+
+def _below(kind: type[T]) -> Iterator[type[T]]:
     for one in kind.__subclasses__():
         yield one
-        yield from _shapes(one)
+        yield from _below(one)
 
 
 #: Where OpenAPI keeps a shape.
@@ -95,6 +167,8 @@ REFERENCE: Final = "#/components/schemas/{name}"
 
 
 def _encoded(value: object) -> object:
+    if isinstance(value, Fraction):
+        return number_text(value)
     if isinstance(value, Amount):
         if math.isnan(value) or value == -math.inf:
             raise ValueError(f"no amount is {float(value)}")
@@ -118,6 +192,8 @@ def _decoded(kind: type, value: object) -> object:
 def _schema(kind: type) -> dict[str, Any]:
     if kind is Amount:
         return {"anyOf": [{"type": "number"}, {"const": INFINITE}]}
+    if kind is Fraction:
+        return {"type": ["number", "string"]}
     raise NotImplementedError(f"no JSON form of {kind.__name__}")
 
 

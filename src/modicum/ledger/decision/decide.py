@@ -89,7 +89,7 @@ class _Findings(NamedTuple):
                     filter_name=compiled.policy.filter_name,
                     report_delta=compiled.report_delta(rule.budget),
                     cell=self.space.words(box),
-                    denying=int(self.denying[place]),
+                    cells_denying=int(self.denying[place]),
                     share=share,
                     locked=self.locked.get(worst) if self.denying[place] else None,
                     undated=undated(release, rule, self.space, compiled)
@@ -331,7 +331,7 @@ def verdict_over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLo
         filter_name=compiled.policy.filter_name,
         report_delta=compiled.report_delta(rule.budget),
         cell="" if box is None else space.words(box),
-        denying=denying,
+        cells_denying=denying,
     )
 
 

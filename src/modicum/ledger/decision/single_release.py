@@ -40,7 +40,7 @@ class RuleLoss:
         filter_name: The policy's filter.
         report_delta: The delta at which the loss is also shown, if one is known.
         cell: The cell in words; empty if the rule has one cell only.
-        denying: How many cells deny.
+        cells_denying: How many cells deny.
         share: What part of the rule's budget is unlocked in the cell.
         locked: Why nothing of it is; None if something is, or the rule allows it.
         undated: If the rule denies it, and would not deny it alone: its mechanisms that
@@ -57,7 +57,7 @@ class RuleLoss:
     filter_name: str
     report_delta: Fraction | None
     cell: str = ""
-    denying: int = 0
+    cells_denying: int = 0
     share: Fraction = Fraction(1)
     locked: Locked | None = None
     undated: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ def by_itself(
         own_filter=_own_filter(rule.budget),
         filter_name=compiled.policy.filter_name,
         report_delta=compiled.report_delta(rule.budget),
-        denying=denying,
+        cells_denying=denying,
     )
 
 

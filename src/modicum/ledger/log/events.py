@@ -176,19 +176,28 @@ class RequestWithdrawn:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyProposed:
-    """Somebody asks for another policy. Its text is kept verbatim, to be read.
+class PolicyText:
+    """A policy, whose text is kept verbatim.
 
     Attributes:
         digest: SHA-256 of its canonical text.
         name: Its name.
         text: The file's text.
-        reason: Why it is to take the place of the active one.
     """
 
     digest: str
     name: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyProposed(PolicyText):
+    """Somebody asks for another policy.
+
+    Attributes:
+        reason: Why it is to take the place of the active one.
+    """
+
     reason: str
 
 
@@ -197,13 +206,10 @@ EVENT_VERSION = 5
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyActivated:
-    """A policy holds from here on. Its text is kept verbatim.
+class PolicyActivated(PolicyText):
+    """A policy holds from here on.
 
     Attributes:
-        digest: SHA-256 of its canonical text.
-        name: Its name.
-        text: The file's text.
         reason: Why it replaces the one before; empty for the first.
         accepted: Ids of rules that history exceeds, accepted all the same, in the
             policy's order; what falls under them stays denied. After them, since
@@ -211,9 +217,6 @@ class PolicyActivated:
             gone: none of those that are new is one of them.
     """
 
-    digest: str
-    name: str
-    text: str
     reason: str = ""
     accepted: tuple[str, ...] = ()
 

@@ -25,14 +25,13 @@ Outcome: TypeAlias = Literal["allow", "deny", "recorded"]
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A claim that an entry of a ledger is what it is, and so are all before it.
+class _Claim:
+    """A claim about an entry of a ledger.
 
     Attributes:
         ledger: Hash of the ledger's first entry: which ledger it is.
         seq: The entry's number.
         head: The entry's hash.
-        state: Digest of the state folded up to there, or None if it is not said.
         at: When it was signed.
         key: Id of the key: the SHA-256 of the raw public key.
     """
@@ -40,38 +39,38 @@ class Checkpoint:
     ledger: str
     seq: int
     head: str
-    state: str | None
     at: str
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class Checkpoint(_Claim):
+    """A claim that an entry of a ledger is what it is, and so are all before it.
+
+    Attributes:
+        state: Digest of the state folded up to there, or None if it is not said.
+    """
+
+    state: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt(_Claim):
     """A claim that an entry of a ledger gave a release a certain answer.
 
     Attributes:
-        ledger: Hash of the ledger's first entry: which ledger it is.
-        seq: The entry's number.
-        head: The entry's hash.
         release: The id of the release.
         content: SHA-256 of what was described.
         decision: The answer.
         policy: Digest of the policy that it was given by.
         blocking: The ids of the rules that deny.
-        at: When it was signed.
-        key: Id of the key: the SHA-256 of the raw public key.
     """
 
-    ledger: str
-    seq: int
-    head: str
     release: str
     content: str
     decision: Outcome
     policy: str
     blocking: tuple[str, ...]
-    at: str
-    key: str
 
 
 Claim: TypeAlias = Checkpoint | Receipt

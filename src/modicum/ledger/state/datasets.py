@@ -68,19 +68,28 @@ class DataVersion:
 
 
 @dataclass
-class DataSet:
-    """A data set, as its owners registered it.
+class DataSetTerms:
+    """Whose a data set is, and its limits.
 
     Attributes:
         ownership: Whose it is.
         contracts_max: So many contracts may wait or hold for one analyst at a time.
         bits_max: So many bits may one person be told outside differential privacy.
-        versions: Its versions by number, oldest first.
     """
 
     ownership: Ownership
     contracts_max: int
     bits_max: int
+
+
+@dataclass
+class DataSet(DataSetTerms):
+    """A data set, as its owners registered it.
+
+    Attributes:
+        versions: Its versions by number, oldest first.
+    """
+
     versions: dict[int, DataVersion] = field(default_factory=dict)
 
     @property

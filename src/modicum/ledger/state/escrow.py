@@ -35,6 +35,7 @@ from modicum.ledger.state.consent import Agreement, Consents, Ownership, consent
 from modicum.ledger.state.datasets import OWNER, DataSet, DataVersion, register, shred
 from modicum.ledger.state.flow import (
     DISCLOSURES,
+    Act,
     Flow,
     disclosed,
     disclosure_of,
@@ -57,25 +58,17 @@ EscrowBody: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+@dataclass
+class Around(Act):
     """What else the ledger knows when something happens in the escrow.
 
     Attributes:
-        by: Who acts.
-        at: When.
-        seq: The number of the entry.
-        version: The version of the event.
         said: What people said to contracts, by digest, oldest first.
         started: The releases that who acts started just before, in one go.
         releases: Where each release stands.
         disclosures: The ids of the disclosures that were recorded.
     """
 
-    by: str
-    at: str
-    seq: int
-    version: int
     said: Mapping[tuple[str, str], tuple[Agreement, ...]]
     started: Collection[str]
     releases: Mapping[str, Standing]
@@ -236,7 +229,7 @@ class Escrow:
         contract = body.contract
         by, at, version = around.by, around.at, around.version
         self.refuse_proposal(contract, by, at, around.disclosures, version)
-        flow = Flow(contract, by, at, around.seq, version)
+        flow = Flow(by, at, around.seq, version, contract)
         self.flows[contract.digest] = flow
         self.names[contract.id] = contract.digest
 
@@ -405,11 +398,11 @@ def _data_set_from_plain(
 def _flow_from_plain(contract: Plain, *rest: Any) -> Flow:
     by, at, seq, version, withdrawn, runs, running, results, *counts = rest
     return Flow(
-        from_plain(contract),
         by,
         at,
         seq,
         version,
+        from_plain(contract),
         withdrawn,
         runs,
         dict(running),

@@ -25,15 +25,28 @@ PROPOSER_OUT_SINCE: Final = 5
 
 
 @dataclass
-class Flow:
-    """A contract, and what became of it.
+class Act:
+    """What somebody does in the escrow.
+
+    Attributes:
+        by: Who acts.
+        at: When.
+        seq: The number of the entry.
+        version: The version of the event.
+    """
+
+    by: str
+    at: str
+    seq: int
+    version: int
+
+
+@dataclass
+class Flow(Act):
+    """A contract, who proposed it and when, and what became of it.
 
     Attributes:
         contract: The contract.
-        by: Who proposed it.
-        at: When.
-        seq: The number of the entry.
-        version: The version of events that it was proposed in.
         withdrawn: Whether nobody asks for it any more.
         runs: How many runs began.
         running: The runs whose end nobody told, oldest first, and who began each.
@@ -43,10 +56,6 @@ class Flow:
     """
 
     contract: Contract
-    by: str
-    at: str
-    seq: int
-    version: int
     withdrawn: bool = False
     runs: int = 0
     running: Mapping[int, str] = field(default_factory=dict)

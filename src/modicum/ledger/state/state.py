@@ -23,6 +23,7 @@ from modicum.ledger.log.events import (
     PlanCommitted,
     PolicyActivated,
     PolicyProposed,
+    PolicyText,
     ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
@@ -57,21 +58,15 @@ _MOVING = (ReleaseStarted, ReleasePosted, ReleaseVoided, ReleaseExpired)
 
 
 @dataclass(frozen=True, slots=True)
-class ActivePolicy:
+class ActivePolicy(PolicyText):
     """A policy that holds or held, as it was activated.
 
     Attributes:
-        digest: SHA-256 of its canonical text.
-        name: Its name.
-        text: The file's text.
         seq: The number of the entry that activated it.
         reason: Why it replaced the one before.
         accepted: Rules that history exceeded then, accepted all the same.
     """
 
-    digest: str
-    name: str
-    text: str
     seq: int
     reason: str = ""
     accepted: tuple[str, ...] = ()

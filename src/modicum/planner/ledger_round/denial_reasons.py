@@ -78,7 +78,7 @@ def _told(planned: RoundPlan, one: explaining.Obstacle) -> Obstacle:
         coordinate=coordinate_name(index),
         before=one.before[a],
         left=one.left[a],
-        cost=one.cost[a] if one.cost[a] < INFINITE else None,
+        cost=one.needs[a] if one.needs[a] < INFINITE else None,
         rivals=tuple(
             planned.requests[int(found.numbers[rival])].id for rival in one.rivals
         ),
@@ -91,7 +91,7 @@ def _decisive(one: explaining.Obstacle) -> int:
     Nothing ever passes where less than nothing was left before.
     """
     open_ = [a for a, before in enumerate(one.before) if before >= 0]
-    return max(open_, key=lambda a: (Fraction(one.left[a], max(one.cost[a], 1)), a))
+    return max(open_, key=lambda a: (Fraction(one.left[a], max(one.needs[a], 1)), a))
 
 
 def _not_rejected(request: int) -> UsageError:

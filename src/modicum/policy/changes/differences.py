@@ -12,20 +12,17 @@ from modicum.policy.changes.declarations import Declared, declared_differences
 from modicum.policy.changes.rule_comparison import EQUAL, Comparison, Relation, Verdict
 from modicum.policy.compiler import CompiledPolicy
 from modicum.policy.predicates import Constant
-from modicum.policy.rules import Context, RuleSet, Stage
+from modicum.policy.rules import Context, RuleScope, RuleSet, Stage
 
 __all__ = ["Declared", "Differences", "RuleChange", "Verdict", "differences"]
 
 
 @dataclass(frozen=True, slots=True)
-class RuleChange:
+class RuleChange(RuleScope):
     """What became of one rule; rules that stay the same are only counted.
 
     Attributes:
         verdict: Anything but `SAME`.
-        stage: What the rule is held against.
-        scope: What it is about, without its context.
-        unit: Its privacy unit.
         old: Its id in the old policy; empty if it is new.
         new: Its id in the new policy; empty if it is removed.
         context: Its settings, in the new policy if it is there.
@@ -41,9 +38,6 @@ class RuleChange:
     """
 
     verdict: Verdict
-    stage: Stage
-    scope: str
-    unit: str
     old: str
     new: str
     context: tuple[str, ...]

@@ -30,7 +30,7 @@ from modicum.core.reader import (
 )
 from modicum.core.record import dataclass
 from modicum.policy.declarations.units import read_relation, read_units
-from modicum.policy.model import Attribute, Level
+from modicum.policy.model import Attribute, Declared, Level
 from modicum.release import Label, Relation, Unit, Vocabulary
 from modicum.release.vocabulary import RESERVED
 
@@ -153,15 +153,10 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Declarations:
+class Declarations(Declared):
     """Everything that the rest of a policy refers to."""
 
-    name: str
     header: Header
-    vocabulary: Vocabulary
-    attributes: dict[str, Attribute]
-    categories: dict[str, str]
-    label_marks: dict[str, Mark | None]
 
 
 def read_declarations(fields: Fields) -> Declarations:
@@ -193,7 +188,7 @@ def read_declarations(fields: Fields) -> Declarations:
         frozenset(attributes), labels, tuple(units), header.neighbors, units
     )
     return Declarations(
-        own_name, header, vocabulary, attributes, categories, label_marks
+        own_name, vocabulary, attributes, categories, label_marks, header
     )
 
 

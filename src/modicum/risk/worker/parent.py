@@ -13,12 +13,12 @@ from typing import Final
 
 import msgspec
 
+from modicum.api.schema.risk import AnalysisRequest
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.integrations.workers.process import ended, new_folder
 from modicum.risk.worker.messages import (
     LINE_MAX,
     Analysis,
-    AnalysisRequest,
     AnalysisResult,
     Bounds,
     Progress,

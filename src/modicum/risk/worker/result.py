@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from msgspec import UNSET
+
+from modicum.api.schema.risk import AnalysisRequest
 from modicum.core.errors import Code, InputError, Problem
 from modicum.engines.duckdb_engine import DuckdbOptions
 from modicum.risk.candidates import PUBLISHED
@@ -12,7 +15,7 @@ from modicum.risk.choice import Choice
 from modicum.risk.measurement.data import ControllerData
 from modicum.risk.measurement.documents import groups_to_dict, risk_to_dict
 from modicum.risk.measurement.study import Risk, rdr
-from modicum.risk.worker.messages import MEMORY, Analysis, AnalysisRequest
+from modicum.risk.worker.messages import MEMORY, Analysis
 
 #: One thread: whoever else the machine serves goes first.
 _OPTIONS: Final = DuckdbOptions(memory=MEMORY, threads=1)
@@ -31,22 +34,22 @@ def analysis_result(
         risk = rdr(
             data,
             asked.query,
-            unit=asked.unit,
-            mechanism=asked.mechanism,  # type: ignore[arg-type]
-            epsilons=PUBLISHED if asked.epsilons is None else asked.epsilons,
-            delta=asked.delta,
-            sensitivity=asked.sensitivity,
+            unit=asked.unit or None,
+            mechanism=asked.mechanism,
+            epsilons=PUBLISHED if asked.epsilons is UNSET else asked.epsilons,
+            delta=asked.delta or None,
+            sensitivity=asked.sensitivity or None,
             bounds=asked.bounds or None,
-            rows_max=asked.rows_max,
-            dimensions=asked.dimensions,
+            rows_max=asked.rows_max or None,
+            dimensions=asked.dimensions or None,
             groups=asked.groups,
-            form=asked.indicator,  # type: ignore[arg-type]
-            calibration=asked.calibration,  # type: ignore[arg-type]
+            form=asked.indicator,
+            calibration=asked.calibration or "exact",
             progress=progress,
         )
     choice = _chosen(risk, asked)
     if asked.groups:
-        return groups_to_dict(risk, asked.statistic, choice)
+        return groups_to_dict(risk, asked.statistic or "p99", choice)
     return risk_to_dict(risk, choice)
 
 
@@ -54,11 +57,11 @@ def _chosen(risk: Risk, asked: AnalysisRequest) -> Choice | None:
     if not asked.chooses:
         return None
     return risk.choose(
-        asked.tau,
-        choice=asked.choice,  # type: ignore[arg-type]
-        max_variance=asked.max_variance,
+        asked.tau or None,
+        choice=asked.choice or "data-independent",
+        max_variance=asked.max_variance or None,
         between=asked.groups if asked.choice == "as-published" else (),
-        statistic=asked.statistic,  # type: ignore[arg-type]
+        statistic=asked.statistic or "p99",
     )
 
 

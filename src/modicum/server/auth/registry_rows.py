@@ -75,9 +75,21 @@ def revoking(identifier: str, now: str) -> Statement:
 
 def token_of(row: tuple[Any, ...]) -> Token:
     """Return the token that a row stands for."""
-    identifier, digest, actor, grants, kind, *rest = row
+    identifier, digest, actor, grants, kind, name, *rest = row
+    created_by, created_at, expires_at, revoked_at = rest
     try:
-        return Token(identifier, digest, actor, grants_of(grants), _KINDS[kind], *rest)
+        return Token(
+            actor,
+            grants_of(grants),
+            _KINDS[kind],
+            name,
+            id=identifier,
+            digest=digest,
+            created_by=created_by,
+            created_at=created_at,
+            expires_at=expires_at,
+            revoked_at=revoked_at,
+        )
     except (ValueError, KeyError) as error:
         raise _damaged(f"the token `{identifier}`") from error
 

@@ -8,7 +8,7 @@ what they ask for; YAML may be small only; and one document is read at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, get_origin
+from typing import Any, Final, TypeVar, get_origin
 
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
@@ -17,11 +17,15 @@ from starlette.requests import Request
 from modicum.api.local.evaluation import Description
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
+from modicum.api.schema.shape import Input
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.yaml_reader import read_document
 from modicum.ops.files.json_lines import plain_of
 from modicum.ops.files.yaml_documents import Piece
+from modicum.server.inputs.reader import read_input
+
+Sent = TypeVar("Sent", bound=Input)
 
 #: What the content of a request is called in messages.
 BODY: Final = "request"
@@ -45,6 +49,13 @@ async def form_of(request: Request, who: Identity, *actions: Action) -> Node:
         raise _too_large(FORM_BYTES)
     form: Node = await request.app.state.parts.service.threads.form(who.name, body)
     return form
+
+
+async def input_of(
+    request: Request, who: Identity, kind: type[Sent], *actions: Action
+) -> Sent:
+    """Return an input that was sent."""
+    return read_input(await form_of(request, who, *actions), kind)
 
 
 async def body_of(request: Request, who: Identity, *actions: Action) -> Body:

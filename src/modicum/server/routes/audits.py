@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, BinaryIO
 
-import msgspec
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
 from modicum.api import operations
-from modicum.api.local.handlers.pagination import after_of, cursor_of
-from modicum.api.schema.ledger import Head, Link, Proof
-from modicum.ledger import Record
-from modicum.ledger.proof.claims import signed_bytes
+from modicum.api.local.handlers.pagination import after_of
 from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.responses import json_response
@@ -79,19 +75,7 @@ async def proof(
     """
     after = after_of("proof", cursor)
     found = await verbs.audits.proof(who, seq, head, limit, after)
-    return json_response(
-        Proof(
-            first=found.first,
-            stands=found.stands,
-            links=tuple(map(_link, found.links)),
-            next=cursor_of("proof", found.after),
-            checkpoints=tuple(
-                msgspec.json.decode(signed_bytes(one)) for one in found.checkpoints
-            ),
-            ledger=Head(seq=found.seq, head=found.head),
-        ),
-        etag=found.head,
-    )
+    return json_response(found, etag=found.ledger.head)
 
 
 @serve(router, operations.VERIFY_LEDGER)
@@ -102,11 +86,6 @@ async def verify(who: Who, verbs: Verbs, head: Hash = "") -> Response:
     entry that has the hash `head`.
     """
     return begun(await verbs.audits.verify(who, head))
-
-
-def _link(record: Record) -> Link:
-    payload = record.payload.decode("utf-8")
-    return Link(seq=record.seq, payload=payload, hash=record.hash)
 
 
 def _names(given: str, tag: str) -> bool:

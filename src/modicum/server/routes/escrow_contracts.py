@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
@@ -31,13 +31,11 @@ from modicum.server.components import Verbs
 from modicum.server.idempotency import OnlyOnce
 from modicum.server.inputs.body import body_of
 from modicum.server.inputs.contract import read_contract
-from modicum.server.inputs.contract_schema import SCHEMA
 from modicum.server.responses import Answer, answer_of, json_response
-from modicum.server.routes import openapi_parts
 from modicum.server.routes.jobs import begun
 from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
 from modicum.server.routes.path_ids import LiteralEnd
-from modicum.server.routes.votes import REASON, WORD, reason_of, word_of
+from modicum.server.routes.votes import reason_of, word_of
 from modicum.server.service.votes import TAKEN_BACK
 
 router = APIRouter(tags=["escrow"], route_class=LiteralEnd)
@@ -48,9 +46,6 @@ Recorded = Annotated[
 ]
 
 _CONTENT = "the contract"
-_ASKED: dict[str, Any] = openapi_parts.body_of(
-    SCHEMA, "what is to flow: a query, a task, or what goes out"
-)
 
 
 @serve(router, operations.CONTRACTS)
@@ -61,7 +56,7 @@ async def contracts(who: Who, verbs: Verbs, recorded: Recorded = False) -> Respo
     return json_response(ContractList(contracts=listed))
 
 
-@serve(router, operations.PROPOSE_CONTRACT, _ASKED)
+@serve(router, operations.PROPOSE_CONTRACT)
 async def ask(request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Response:
     """Ask for a flow of data. Nothing flows before the owners of the data agree."""
     body = await body_of(request, who, Action.ASK_CONTRACT)
@@ -97,7 +92,7 @@ async def words(name: ContractId, who: Who, verbs: Verbs) -> Response:
     )
 
 
-@serve(router, operations.APPROVE_CONTRACT, WORD)
+@serve(router, operations.APPROVE_CONTRACT)
 async def say(
     request: Request,
     name: ContractId,
@@ -138,7 +133,7 @@ async def take_back(
     return _said(found).response()
 
 
-@serve(router, operations.WITHDRAW_CONTRACT, REASON)
+@serve(router, operations.WITHDRAW_CONTRACT)
 async def withdraw(
     request: Request, name: ContractId, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:

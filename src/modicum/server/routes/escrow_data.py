@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Path
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,6 +20,7 @@ from modicum.api.local.views.contracts import (
 )
 from modicum.api.permissions.actions import Action
 from modicum.api.schema import escrow as schema
+from modicum.api.schema.escrow_input import DatasetInput
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger.log.contracts import Version
 from modicum.server.auth.authentication import Who
@@ -26,64 +28,13 @@ from modicum.server.components import Verbs
 from modicum.server.idempotency import OnlyOnce
 from modicum.server.responses import Answer, answer_of, json_response
 from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
-from modicum.server.routes.votes import REASON, WORD, reason_of, word_of
-from modicum.server.service.escrow_datasets import DatasetInput
+from modicum.server.routes.votes import reason_of, word_of
+from modicum.server.service.escrow_datasets import SentDataset
 
 router = APIRouter(tags=["escrow"])
 
 DataName = Annotated[str, Path(min_length=1, max_length=200)]
 Number = Annotated[int, Path(ge=1, le=2**31)]
-
-_KEY = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-_SENT: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "description": "the rows in base64, a tables file that declares them, and, with"
-        " the first version, whose they are",
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "properties": {
-                        "table": {"type": "string", "minLength": 1},
-                        "media": {"enum": ["csv", "parquet"], "default": "csv"},
-                        "rows": {"type": "string", "contentEncoding": "base64"},
-                        "owners": {
-                            "type": "object",
-                            "additionalProperties": {"type": "array", "items": _KEY},
-                        },
-                        "quorum": {"type": "integer", "minimum": 1},
-                        "contracts": {"type": "integer", "minimum": 1, "default": 20},
-                        "bits": {"type": "integer", "minimum": 0, "default": 0},
-                    },
-                    "required": ["table", "rows"],
-                    "dependentRequired": {
-                        "quorum": ["owners"],
-                        "contracts": ["owners"],
-                        "bits": ["owners"],
-                    },
-                    "additionalProperties": False,
-                }
-            }
-        },
-    }
-}
-
-_Count = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
-
-
-class _Sent(msgspec.Struct, forbid_unknown_fields=True):
-    """A version of a data set, as it is sent."""
-
-    table: str
-    rows: bytes
-    media: Literal["csv", "parquet"] = "csv"
-    owners: (
-        dict[str, list[Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]]] | None
-    ) = None
-    quorum: _Count | None = None
-    contracts: _Count | None = None
-    bits: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None = None
 
 
 @serve(router, operations.DATA_SETS)
@@ -94,7 +45,7 @@ async def data_sets(who: Who, verbs: Verbs) -> Response:
     return json_response(schema.DataSetList(data_sets=listed))
 
 
-@serve(router, operations.REGISTER_DATA, _SENT)
+@serve(router, operations.REGISTER_DATA)
 async def register(
     request: Request, name: DataName, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
@@ -109,7 +60,7 @@ async def register(
     return _version(await verbs.escrow_data.register(who, name, sent, once)).response()
 
 
-@serve(router, operations.APPROVE_DATA, WORD)
+@serve(router, operations.APPROVE_DATA)
 async def say(
     request: Request,
     name: DataName,
@@ -130,7 +81,7 @@ async def say(
     return _said(found).response()
 
 
-@serve(router, operations.SHRED_DATA, REASON)
+@serve(router, operations.SHRED_DATA)
 async def shred(
     request: Request, name: DataName, n: Number, who: Who, verbs: Verbs
 ) -> Response:
@@ -158,7 +109,7 @@ def _version(version: Version) -> Answer:
     return answer_of(version_view(version))
 
 
-async def _sent(request: Request) -> DatasetInput:
+async def _sent(request: Request) -> SentDataset:
     """Return what was sent; what is wrong with it never quotes a row."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in {"application/json", ""}:
@@ -170,7 +121,7 @@ async def _sent(request: Request) -> DatasetInput:
             )
         )
     try:
-        found = msgspec.json.decode(await request.body(), type=_Sent)
+        found = msgspec.json.decode(await request.body(), type=DatasetInput)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(
             Problem(
@@ -179,7 +130,7 @@ async def _sent(request: Request) -> DatasetInput:
                 help="see /api/v1/openapi.json",
             )
         ) from None
-    return DatasetInput(found.rows, Declared(found.table, found.media), _owned(found))
+    return SentDataset(found.rows, Declared(found.table, found.media), _owned(found))
 
 
 def _told(error: Exception) -> str:
@@ -189,27 +140,18 @@ def _told(error: Exception) -> str:
     if said.startswith("Invalid enum value"):
         return "`media` is `csv` or `parquet`"
     if said.startswith("Object contains unknown field"):
-        return f"it has a key other than {', '.join(_Sent.__struct_fields__)}"
+        return f"it has a key other than {', '.join(DatasetInput.__struct_fields__)}"
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
     return said
 
 
-def _owned(found: _Sent) -> Ownership | None:
-    limits = (found.quorum, found.contracts, found.bits)
-    if found.owners is None:
-        if any(one is not None for one in limits):
-            raise InputError(
-                Problem(
-                    Code.KEYS_CONFLICT,
-                    "`quorum`, `contracts` and `bits` are said together with `owners`",
-                    help="name the owners, or leave these out with a later version",
-                )
-            )
+def _owned(found: DatasetInput) -> Ownership | None:
+    if not isinstance(found.owners, dict):
         return None
     return Ownership(
-        {who: tuple(keys) for who, keys in found.owners.items()},
-        len(found.owners) if found.quorum is None else found.quorum,
-        contracts_max=20 if found.contracts is None else found.contracts,
+        found.owners,
+        len(found.owners) if found.quorum is UNSET else found.quorum,
+        contracts_max=found.contracts or 20,
         bits_max=found.bits or 0,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Depends, Query
@@ -16,16 +16,13 @@ from modicum.api.local.handlers.pagination import after_of, cursor_of
 from modicum.api.local.views.ledger import entry_view
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
-from modicum.api.schema.ledger import Disclosure, EntryPage, Head, Remark
-from modicum.core.fields import Fields
-from modicum.core.reader import text
+from modicum.api.schema.ledger import Disclosure, EntryPage, Head, Remark, RemarkInput
 from modicum.ledger.log.events import DisclosureRecorded
 from modicum.server.auth.authentication import Standing, Who
 from modicum.server.components import Parts, Service, Verbs, parts_of
 from modicum.server.idempotency import OnlyOnce
-from modicum.server.inputs.body import form_of
+from modicum.server.inputs.body import form_of, input_of
 from modicum.server.responses import Answer, answer_of, json_response
-from modicum.server.routes import openapi_parts
 from modicum.server.routes.openapi_parts import Cursor, Limit, serve
 from modicum.server.service.ledgers import Entries
 
@@ -33,21 +30,6 @@ router = APIRouter(tags=["ledger"])
 
 #: So many lines are read at once.
 _AT_ONCE = 500
-_REMARK: dict[str, Any] = openapi_parts.body_of(
-    {
-        "type": "object",
-        "properties": {
-            "remark": {"type": "string", "minLength": 1, "maxLength": 2000},
-            "about": {"type": "string", "maxLength": 200},
-        },
-        "required": ["remark"],
-        "additionalProperties": False,
-    },
-    "a remark, and the release or the disclosure that it is about",
-)
-_DISCLOSURE: dict[str, Any] = openapi_parts.body_of(
-    {"type": "object"}, "a disclosure, as in a file"
-)
 _encoder = msgspec.json.Encoder()
 
 
@@ -86,25 +68,22 @@ async def entries(
     )
 
 
-@serve(router, operations.ANNOTATE, _REMARK)
+@serve(router, operations.ANNOTATE)
 async def annotate(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
     """Add a remark for those who read the log later. It changes nothing."""
-    fields = Fields(await form_of(request, who, Action.REMARK), "the request")
-    remark = text(fields.take("remark"), "the remark")
-    named = fields.take_optional("about")
-    about = "" if named is None else text(named, "`about`")
-    fields.finish()
+    sent = await input_of(request, who, RemarkInput, Action.REMARK)
 
     def told(entry: int) -> Answer:
-        return answer_of(Remark(entry=entry, about=about or None))
+        return answer_of(Remark(entry=entry, about=sent.about or None))
 
     once = await keyed.once(told)
-    return told(await verbs.remarks.annotate(who, remark, about, once)).response()
+    entry = await verbs.remarks.annotate(who, sent.remark, sent.about, once)
+    return told(entry).response()
 
 
-@serve(router, operations.DISCLOSE, _DISCLOSURE)
+@serve(router, operations.DISCLOSE)
 async def disclose(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:

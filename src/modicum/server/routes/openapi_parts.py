@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar, get_args
 
 from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import JSONResponse, Response
 
 from modicum.api.local.handlers.pagination import PAGE_MAX
-from modicum.api.operations import LINES, Operation
+from modicum.api.operations import LINES, Document, Operation
+from modicum.api.schema.escrow_input import DatasetInput
 from modicum.api.schema.job import JobItem
 from modicum.api.schema.problem import ProblemDetails
-from modicum.api.schema.shape import REFERENCE, Shape
+from modicum.api.schema.shape import REFERENCE, Shape, reference
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.server.problems import TITLES
 
@@ -26,6 +28,8 @@ ReleaseId = Annotated[str, Path(min_length=1, max_length=200)]
 Responses = dict[int | str, dict[str, Any]]
 F = TypeVar("F", bound=Callable[..., object])
 
+_FORM: Final = ("application/json", "application/yaml")
+
 _LOCATION: Final = {
     "Location": {"description": "the job", "schema": {"type": "string"}}
 }
@@ -34,12 +38,10 @@ _LOCATION: Final = {
 def serve(
     router: APIRouter,
     operation: Operation[Any],
-    body: dict[str, Any] | None = None,
     *,
     responses: Responses | None = None,
 ) -> Callable[[F], F]:
     """Return a decorator: the function answers an operation."""
-    assert operation.body == (body is not None), operation.path
     found: Responses = {
         one: _answer(ProblemDetails, TITLES.get(one, "a mistake"))
         for one in operation.statuses
@@ -58,7 +60,7 @@ def serve(
         status_code=operation.status,
         responses=found | (responses or {}),
         response_class=JSONResponse if operation.answer is not None else Response,
-        openapi_extra=body,
+        openapi_extra=_body(operation.takes),
     )
 
 
@@ -70,18 +72,26 @@ def _answer(kind: type[Shape], meaning: str = "the answer") -> dict[str, Any]:
     }
 
 
-def body_of(schema: dict[str, Any], description: str) -> dict[str, Any]:
+def _body(takes: Any) -> dict[str, Any] | None:
     """Return the description of a body that modicum reads itself."""
-    content = {
-        kind: {"schema": schema} for kind in ("application/json", "application/yaml")
-    }
-    return {
-        "requestBody": {
-            "required": True,
-            "description": description,
-            "content": content,
-        }
-    }
+    if takes is None:
+        return None
+    if isinstance(takes, Document):
+        about, schema = takes.about, dict(takes.schema)
+    else:
+        about, schema = _about(takes), reference(takes)
+    kinds = ("application/json",) if takes is DatasetInput else _FORM
+    content: dict[str, Any] = {kind: {"schema": schema} for kind in kinds}
+    for kind in takes.kinds if isinstance(takes, Document) else ():
+        content[kind] = {"schema": {"type": "string"}}
+    return {"requestBody": {"required": True, "description": about, "content": content}}
+
+
+def _about(takes: Any) -> str:
+    """Return what an input is, or what several have in common."""
+    several = get_args(takes)
+    kind = several[0].__base__ if several else takes
+    return inspect.cleandoc(kind.__doc__).partition("\n\n")[0]
 
 
 IfMatch = Annotated[

@@ -20,7 +20,6 @@ from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.inputs.body import body_of
 from modicum.server.responses import json_response
-from modicum.server.routes import openapi_parts
 from modicum.server.routes.openapi_parts import serve
 
 
@@ -37,13 +36,8 @@ router = APIRouter(tags=["policies"])
 #: So many releases are named that filled a cell.
 SPENDERS_MAX = 100
 
-_POLICY = openapi_parts.body_of(
-    {"$ref": "#/components/schemas/Policy"},
-    "a policy, as in a file; YAML keeps its remarks",
-)
 
-
-@serve(router, operations.LINT_POLICY, _POLICY)
+@serve(router, operations.LINT_POLICY)
 async def lint(request: Request, who: Who, verbs: Verbs) -> Response:
     """Check a policy; mistakes are told with their places. Writes nothing."""
     body = await body_of(request, who, Action.COMPILE_POLICY)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from msgspec.structs import asdict
@@ -21,18 +21,13 @@ from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.inputs.body import body_of
 from modicum.server.responses import json_response
-from modicum.server.routes import openapi_parts
 from modicum.server.routes.jobs import begun
 from modicum.server.routes.openapi_parts import Cursor, Limit, serve
 
 router = APIRouter(tags=["policies"])
 
-_POLICY: dict[str, Any] = openapi_parts.body_of(
-    {"type": "object"}, "a policy, as in a file; YAML keeps its remarks"
-)
 
-
-@serve(router, operations.COMPILE_POLICY, _POLICY)
+@serve(router, operations.COMPILE_POLICY)
 async def compile_policy(
     request: Request, who: Who, verbs: Verbs, limit: Limit = 100, cursor: Cursor = ""
 ) -> Response:
@@ -53,7 +48,7 @@ async def compile_policy(
     )
 
 
-@serve(router, operations.DIFF_POLICY, _POLICY)
+@serve(router, operations.DIFF_POLICY)
 async def diff(
     request: Request,
     who: Who,
@@ -86,7 +81,7 @@ async def diff(
     )
 
 
-@serve(router, operations.SIMULATE_POLICY, _POLICY)
+@serve(router, operations.SIMULATE_POLICY)
 async def simulate(request: Request, who: Who, verbs: Verbs) -> Response:
     """Begin to find what a policy would have decided, release by release."""
     body = await body_of(request, who, Action.SIMULATE_POLICY)

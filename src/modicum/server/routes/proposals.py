@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
@@ -23,16 +23,13 @@ from modicum.api.local.views.approvals import (
 from modicum.api.local.visibility import masked
 from modicum.api.permissions.actions import Action
 from modicum.api.schema import approval as schema
-from modicum.core.fields import Fields
-from modicum.core.reader import items, text
 from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.idempotency import OnlyOnce
-from modicum.server.inputs.body import body_of, form_of
+from modicum.server.inputs.body import body_of, input_of
 from modicum.server.responses import Answer, answer_of, json_response
-from modicum.server.routes import openapi_parts
 from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
-from modicum.server.routes.votes import WORD, word_of
+from modicum.server.routes.votes import word_of
 from modicum.server.service.proposals import Change
 from modicum.server.service.votes import TAKEN_BACK
 
@@ -45,26 +42,10 @@ Accept = Annotated[
     Query(max_length=1000, description="rules that history exceeds, and may"),
 ]
 
-_POLICY = openapi_parts.body_of(
-    {"$ref": "#/components/schemas/Policy"},
-    "a policy, as in a file; YAML keeps its remarks",
-)
-_CHANGE: dict[str, Any] = openapi_parts.body_of(
-    {
-        "type": "object",
-        "properties": {
-            "reason": {"type": "string", "minLength": 1, "maxLength": 2000},
-            "accept": {"type": "array", "items": {"type": "string"}, "maxItems": 1000},
-        },
-        "required": ["reason"],
-        "additionalProperties": False,
-    },
-    "why, and which rules may stay exceeded",
-)
 _ACTIVE = "the active policy"
 
 
-@serve(router, operations.PROPOSE_POLICY, _POLICY)
+@serve(router, operations.PROPOSE_POLICY)
 async def propose(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce, reason: Reason
 ) -> Response:
@@ -105,7 +86,7 @@ async def approvals(digest: Digest, who: Who, verbs: Verbs) -> Response:
     )
 
 
-@serve(router, operations.APPROVE_POLICY, WORD)
+@serve(router, operations.APPROVE_POLICY)
 async def say(
     request: Request, digest: Digest, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
@@ -125,7 +106,7 @@ async def take_back(
     return _said(await verbs.proposals.say(who, digest, word, once)).response()
 
 
-@serve(router, operations.WEIGH_POLICY, _POLICY)
+@serve(router, operations.WEIGH_POLICY)
 async def weigh(
     request: Request,
     who: Who,
@@ -141,7 +122,7 @@ async def weigh(
     return json_response(await verbs.threads.look(lambda view: masked(view, who, told)))
 
 
-@serve(router, operations.ACTIVATE_POLICY, _POLICY)
+@serve(router, operations.ACTIVATE_POLICY)
 async def activate_text(
     request: Request,
     who: Who,
@@ -160,7 +141,7 @@ async def activate_text(
     ).response()
 
 
-@serve(router, operations.ACTIVATE_PROPOSAL, _CHANGE)
+@serve(router, operations.ACTIVATE_PROPOSAL)
 async def activate(
     request: Request,
     digest: Digest,
@@ -171,14 +152,9 @@ async def activate(
 ) -> Response:
     """Put a proposal in the place of the active policy, whose ETag is `If-Match`."""
     replaces = tag_given(if_match, _ACTIVE)
-    fields = Fields(await form_of(request, who, Action.ACTIVATE_POLICY), "the request")
-    reason = text(fields.take("reason"), "`reason`")
-    listed = fields.take_optional("accept")
-    rules = () if listed is None else items(listed, "`accept`")
-    accept = [text(one, "a rule") for one in rules]
-    fields.finish()
+    sent = await input_of(request, who, schema.ActivationInput, Action.ACTIVATE_POLICY)
     once = await keyed.once(_activated)
-    change = Change(reason, replaces, accept)
+    change = Change(sent.reason, replaces, sent.accept)
     return _activated(
         await verbs.proposals.activate(who, digest, change, once)
     ).response()

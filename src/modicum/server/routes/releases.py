@@ -26,19 +26,13 @@ from modicum.server.components import Service, Verbs
 from modicum.server.idempotency import OnlyOnce
 from modicum.server.inputs.body import body_of
 from modicum.server.responses import Answer, answer_of, json_response
-from modicum.server.routes import openapi_parts
 from modicum.server.routes.openapi_parts import ReleaseId, serve
-from modicum.server.routes.votes import REASON, reason_of
+from modicum.server.routes.votes import reason_of
 from modicum.server.service.releases import SubmitOptions
 
 router = APIRouter(tags=["releases"])
 
 Words = Annotated[bool, Query(description="also tell it in words, line by line")]
-
-#: A release, as it is sent.
-RELEASE = openapi_parts.body_of(
-    {"$ref": "#/components/schemas/Release"}, "a release, as in a file"
-)
 
 
 def release_component() -> dict[str, Any]:
@@ -49,7 +43,7 @@ def release_component() -> dict[str, Any]:
 # --- deciding -----------------------------------------------------------------------
 
 
-@serve(router, operations.CHECK_RELEASE, RELEASE)
+@serve(router, operations.CHECK_RELEASE)
 async def check(
     request: Request,
     who: Who,
@@ -80,7 +74,7 @@ async def check(
     return json_response(told, etag=decision.head)
 
 
-@serve(router, operations.FIT_RELEASE, RELEASE)
+@serve(router, operations.FIT_RELEASE)
 async def fit(
     request: Request,
     who: Who,
@@ -99,7 +93,7 @@ async def fit(
     )
 
 
-@serve(router, operations.RELEASE_OPTIONS, RELEASE)
+@serve(router, operations.RELEASE_OPTIONS)
 async def options(request: Request, who: Who, verbs: Verbs) -> Response:
     """Return single changes after which a release would pass. Writes nothing."""
     body = await body_of(request, who, Action.CHECK_RELEASE)
@@ -110,7 +104,7 @@ async def options(request: Request, who: Who, verbs: Verbs) -> Response:
     )
 
 
-@serve(router, operations.SUBMIT_RELEASE, RELEASE)
+@serve(router, operations.SUBMIT_RELEASE)
 async def submit(
     request: Request,
     who: Who,
@@ -149,7 +143,7 @@ def _requested(found: Requested) -> Answer:
     return answer_of(request_view(found), 202)
 
 
-@serve(router, operations.RECORD_PAST, RELEASE)
+@serve(router, operations.RECORD_PAST)
 async def record_past(
     request: Request,
     who: Who,
@@ -185,7 +179,7 @@ async def post(release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce) -> R
     )
 
 
-@serve(router, operations.VOID_RELEASE, REASON)
+@serve(router, operations.VOID_RELEASE)
 async def void(
     request: Request,
     release: ReleaseId,

@@ -32,8 +32,8 @@ from modicum.server.inputs.body import body_of
 from modicum.server.responses import Answer, answer_of, json_response
 from modicum.server.routes.openapi_parts import IfMatch, ReleaseId, serve, tag_given
 from modicum.server.routes.path_ids import LiteralEnd
-from modicum.server.routes.releases import RELEASE, Words
-from modicum.server.routes.votes import REASON, WORD, reason_of, word_of
+from modicum.server.routes.releases import Words
+from modicum.server.routes.votes import reason_of, word_of
 from modicum.server.service.requests import VisibleRequest
 from modicum.server.service.votes import TAKEN_BACK
 
@@ -56,7 +56,7 @@ async def requests(
     return json_response(schema.RequestList(requests=listed))
 
 
-@serve(router, operations.REQUEST_RELEASE, RELEASE)
+@serve(router, operations.REQUEST_RELEASE)
 async def ask(
     request: Request,
     who: Who,
@@ -101,7 +101,7 @@ async def statement(
     return json_response(schema.Statement(statement=said, head=head))
 
 
-@serve(router, operations.APPROVE_RELEASE, WORD)
+@serve(router, operations.APPROVE_RELEASE)
 async def say(
     request: Request,
     release: ReleaseId,
@@ -136,7 +136,7 @@ async def take_back(
     return _said(await verbs.requests.say(who, release, word, once)).response()
 
 
-@serve(router, operations.WITHDRAW_REQUEST, REASON)
+@serve(router, operations.WITHDRAW_REQUEST)
 async def withdraw(
     request: Request, release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:

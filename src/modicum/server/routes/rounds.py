@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
@@ -15,15 +14,12 @@ from modicum.api.local.plans.rounds import Round
 from modicum.api.local.submit import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
 from modicum.api.local.views.rounds import committed_view, round_view
 from modicum.api.permissions.actions import Action
-from modicum.core.document import Node
-from modicum.core.fields import Fields
-from modicum.core.reader import number, release_id
+from modicum.api.schema.plan import RoundInput
 from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.idempotency import OnlyOnce
-from modicum.server.inputs.body import body_of, form_of
+from modicum.server.inputs.body import body_of, input_of
 from modicum.server.responses import Answer, answer_of
-from modicum.server.routes import openapi_parts
 from modicum.server.routes.jobs import begun
 from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
 from modicum.server.routes.path_ids import LiteralEnd
@@ -44,49 +40,19 @@ Solver = Literal[
     "ilp",
 ]
 
-_ROUND: dict[str, Any] = openapi_parts.body_of(
-    {
-        "type": "object",
-        "properties": {
-            "round": {"type": "string", "minLength": 1, "maxLength": 200},
-            "unlocked": {
-                "type": "object",
-                "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
-            },
-        },
-        "additionalProperties": False,
-    },
-    "what the round is called, and by unit what part of every budget may be used",
-)
-_REQUESTS: dict[str, Any] = openapi_parts.body_of(
-    {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Release"}},
-    "requests: releases, each maybe with its `utility`",
-)
-_REQUESTS["requestBody"]["content"][operations.LINES] = {"schema": {"type": "string"}}
-_PLAN: dict[str, Any] = openapi_parts.body_of(
-    {"type": "object"}, "a plan, as the job that made it tells"
-)
 
-
-@serve(router, operations.OPEN_ROUND, _ROUND)
+@serve(router, operations.OPEN_ROUND)
 async def open_round(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
     """Open the next round: budgets are unlocked, and user groups take turns."""
-    fields = Fields(await form_of(request, who, Action.PLAN_ROUND), "the request")
-    named = fields.take_optional("round")
-    unlocked = _shares(fields.take_optional("unlocked"))
-    fields.finish()
-    found = await verbs.rounds.open(
-        who,
-        "" if named is None else release_id(named, "`round`"),
-        unlocked,
-        await keyed.once(_opened),
-    )
+    sent = await input_of(request, who, RoundInput, Action.PLAN_ROUND)
+    once = await keyed.once(_opened)
+    found = await verbs.rounds.open(who, sent.round or "", sent.unlocked, once)
     return _opened(found).response()
 
 
-@serve(router, operations.PLAN_ROUND, _REQUESTS)
+@serve(router, operations.PLAN_ROUND)
 async def plan_round(
     request: Request,
     round_id: Identifier,
@@ -109,7 +75,7 @@ async def plan_round(
     return begun(await verbs.rounds.make_plan(who, round_id, sent))
 
 
-@serve(router, operations.COMMIT_PLAN, _PLAN)
+@serve(router, operations.COMMIT_PLAN)
 async def commit(
     request: Request,
     who: Who,
@@ -133,15 +99,6 @@ async def commit(
 
 
 # --- inside ---------------------------------------------------------------------------
-
-
-def _shares(node: Node | None) -> dict[str, Fraction]:
-    if node is None:
-        return {}
-    return {
-        key.text: number(value, f"`{key.text[:60]}`")
-        for key, value in Fields(node, "`unlocked`").rest()
-    }
 
 
 def _opened(found: Round) -> Answer:

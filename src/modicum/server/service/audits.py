@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 import anyio.to_thread
+import msgspec
 from anyio import CapacityLimiter
 
+from modicum.api.local.handlers.pagination import cursor_of
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.release_datasets import data_sets_recorded, may
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.api.ports.storage import Clock
+from modicum.api.schema.ledger import Head, Link, Proof
 from modicum.ledger import Record, RecordedRelease
 from modicum.ledger.proof.claims import Signed, signed_bytes
 from modicum.server.resources import Equipment, not_set_up
@@ -56,30 +59,6 @@ class Bundle:
     size: int
     tag: str
     entries: int
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """What connects a head that somebody noted to the ledger as it is.
-
-    Attributes:
-        first: The hash of the first entry: which ledger it is.
-        stands: Whether the entry that was noted has the hash that was noted.
-        links: The entries after it, oldest first, each with the hash of the one before
-            in its payload.
-        after: The number to go on after; None at the end.
-        checkpoints: What was signed about the ledger.
-        seq: The number of the last entry.
-        head: Its hash.
-    """
-
-    first: str
-    stands: bool
-    links: tuple[Record, ...]
-    after: int | None
-    checkpoints: tuple[Signed, ...]
-    seq: int
-    head: str
 
 
 class Audits:
@@ -158,11 +137,13 @@ class Audits:
             return Proof(
                 first=first.hash if first is not None else "",
                 stands=stands,
-                links=links,
-                after=last if last < state.seq else None,
-                checkpoints=tuple(stored_checkpoints(self._decider.log())),
-                seq=state.seq,
-                head=state.head,
+                links=tuple(map(_link, links)),
+                next=cursor_of("proof", last if last < state.seq else None),
+                checkpoints=tuple(
+                    msgspec.json.decode(signed_bytes(one))
+                    for one in stored_checkpoints(self._decider.log())
+                ),
+                ledger=Head(seq=state.seq, head=state.head),
             )
 
         return await self._threads.look(look)
@@ -184,6 +165,11 @@ class Audits:
         )
         found.report.refuse_understated()
         return found.to_dict()
+
+
+def _link(record: Record) -> Link:
+    payload = record.payload.decode("utf-8")
+    return Link(seq=record.seq, payload=payload, hash=record.hash)
 
 
 def _tag(head: str, stored: Iterable[Signed]) -> str:

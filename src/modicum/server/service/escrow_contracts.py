@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from modicum.api.local.escrow.execution import Tools
 from modicum.api.local.escrow.programs import program_of
@@ -19,13 +22,15 @@ from modicum.api.local.governance.approvals import Ballot
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
+from modicum.api.schema.escrow_input import RiskInput
+from modicum.core.extras import needing_extras
 from modicum.escrow.inspection import Inspection, inspected
 from modicum.escrow.programs import Program
 from modicum.ledger.log.approval_statement import statement_bytes
 from modicum.ledger.log.contracts import TaskTerms
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.datasets import OWNER
-from modicum.server.inputs.escrow_risk import RiskInput
+from modicum.risk.candidates import PUBLISHED
 from modicum.server.service.escrow_visibility import (
     may_see_contract,
     may_see_data,
@@ -34,6 +39,9 @@ from modicum.server.service.escrow_visibility import (
 )
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import OF_ANOTHER, id_unusable
+
+if TYPE_CHECKING:
+    from modicum.ops.escrow.epsilon_choice import Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,7 @@ class EscrowContracts:
     async def risk(self, who: Identity, asked: RiskInput) -> dict[str, object]:
         """Return what an epsilon means for a query, before a row is read."""
         who.must_some(Action.READ_DATA)
+        facts = facts_of(asked)
 
         def look(view: LedgerView) -> dict[str, object]:
             from modicum.ops.escrow.epsilon_choice import risk_of, risk_of_file
@@ -118,14 +127,14 @@ class EscrowContracts:
             escrow, compiled = view.state().escrow, view.policy()
             if asked.contract:
                 flow = visible_contract(escrow, who, asked.contract)
-                found = risk_of(flow, escrow.data, compiled, asked.facts)
+                found = risk_of(flow, escrow.data, compiled, facts)
             else:
                 known = {
                     name: one
                     for name, one in escrow.data.items()
                     if may_see_data(who, name, one)
                 }
-                found = risk_of_file(asked.file, known, compiled, asked.facts)
+                found = risk_of_file(asked.file or "", known, compiled, facts)
             return found.to_dict(found.choose(asked.tau))
 
         return await self._threads.study(look)
@@ -152,6 +161,14 @@ class EscrowContracts:
             return said.decode("utf-8"), state.head
 
         return await self._threads.look(look)
+
+
+def facts_of(asked: RiskInput) -> Facts:
+    """Return what is given of a query besides its contract."""
+    with needing_extras():
+        from modicum.ops.escrow.epsilon_choice import Facts
+    delta = None if asked.delta is UNSET else asked.delta
+    return Facts(asked.query or None, delta, asked.epsilons or PUBLISHED)
 
 
 def _without_hidden(who: Identity, found: ContractRecord) -> ContractRecord:

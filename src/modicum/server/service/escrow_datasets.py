@@ -30,7 +30,7 @@ _DIGESTS: Final = "server/digests"
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetInput:
+class SentDataset:
     """A version of a data set that was sent.
 
     Attributes:
@@ -106,7 +106,7 @@ class EscrowData:
         return await self._threads.ask(work)
 
     async def register(
-        self, who: Identity, name: str, sent: DatasetInput, once: IdempotencyKey
+        self, who: Identity, name: str, sent: SentDataset, once: IdempotencyKey
     ) -> Version:
         """Put a version of a data set into the vault, and register it."""
         who.must(Action.REGISTER_DATA, name)

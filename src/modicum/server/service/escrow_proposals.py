@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, assert_never
+from fractions import Fraction
+from typing import TypeAlias, cast
+
+from msgspec import UnsetType
 
 from modicum.api.local.escrow.actions import EscrowActions
 from modicum.api.local.escrow.execution import Tools
+from modicum.api.local.escrow.proposal import Purpose
 from modicum.api.local.escrow.review import columns_of
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.release_datasets import data_sets_of, must
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
+from modicum.api.ports.escrow import Limits
+from modicum.api.schema.escrow_input import (
+    BlocksInput,
+    ContractProposal,
+    OutputProposal,
+    QueryProposal,
+    RawSignalProposal,
+    SignalProposal,
+    TaskProposal,
+)
 from modicum.core.yaml_reader import read_document
+from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program
+from modicum.escrow.task_files import TaskFile
 from modicum.escrow.tasks import program as made_of
 from modicum.ledger.log.contracts import QueryTerms
 from modicum.ledger.state.flow import Flow
 from modicum.sandbox.catalog import installed
-from modicum.server.inputs.contract import (
-    ContractInput,
-    OutputInput,
-    QueryInput,
-    RawSignalInput,
-    SignalInput,
-    TaskInput,
-)
 from modicum.server.service.escrow_datasets import needed
 from modicum.server.service.escrow_visibility import owned_by, visible_contract
 from modicum.server.service.threads import Threads
@@ -51,7 +59,7 @@ class EscrowProposals:
         self._tools = tools
 
     async def ask(
-        self, who: Identity, sent: ContractInput, once: IdempotencyKey
+        self, who: Identity, sent: ContractProposal, once: IdempotencyKey
     ) -> Flow:
         """Ask for a flow of data.
 
@@ -85,32 +93,40 @@ class EscrowProposals:
         names = self._decider.glance(lambda view: [*view.state().escrow.data])
         return frozenset(one for one in names if who.may(Action.ASK_CONTRACT, one))
 
-    def _asking(self, who: Identity, sent: ContractInput) -> _Ask:
+    def _asking(self, who: Identity, sent: ContractProposal) -> _Ask:
         """Return what asks for a contract, once it is known that they may."""
-        heading, wanted = sent.heading, sent.wanted
-        match wanted:
-            case QueryInput(queries=queries, exact=exact):
+        purpose = _purpose(sent)
+        match sent:
+            case QueryProposal(queries=queries, exact=exact):
                 _must_submit(who, queries)
-                return lambda office: office.ask_query(heading, queries, exact=exact)
-            case TaskInput(query=query):
+                return lambda office: office.ask_query(purpose, queries, exact=exact)
+            case TaskProposal(query=query, tier=tier):
                 self._must_follow(who, query)
-                program = self._program(wanted)
-                tier, limits, blocks = wanted.tier, wanted.limits, wanted.blocks
+                program = self._program(sent)
+                limits = Limits(float(sent.seconds), sent.memory_mib * 2**20)
+                blocks = _blocks(sent.blocks)
                 if blocks is not None:  # It charges a release, as those queries did.
                     self._must_submit_again(who, query)
                 return lambda office: office.ask_task(
-                    heading, query, program, tier=tier, limits=limits, blocks=blocks
+                    purpose,
+                    query,
+                    program,
+                    tier=tier or None,
+                    limits=limits,
+                    blocks=blocks,
                 )
-            case OutputInput(query=query):
+            case OutputProposal(query=query):
                 self._must_follow(who, query)
-                return lambda office: office.ask_output(heading, query)
-            case SignalInput(task=task):
+                return lambda office: office.ask_output(purpose, query)
+            case RawSignalProposal(task=task):
+                width = sent.width if isinstance(sent.width, Fraction) else None
                 self._must_follow(who, task)
-                return lambda office: office.ask_signal(heading, task)
-            case RawSignalInput(task=task, width=width):
+                return lambda office: office.ask_raw_signal(purpose, task, width=width)
+            case SignalProposal(task=task):
                 self._must_follow(who, task)
-                return lambda office: office.ask_raw_signal(heading, task, width=width)
-        assert_never(wanted)
+                return lambda office: office.ask_signal(purpose, task)
+            case _:
+                raise AssertionError(sent)
 
     def _must_follow(self, who: Identity, name: str) -> None:
         """Refuse to ask for what follows from a contract that is not theirs to ask."""
@@ -134,12 +150,29 @@ class EscrowProposals:
 
         _must_submit(who, self._decider.glance(look))
 
-    def _program(self, wanted: TaskInput) -> Program:
-        if isinstance(wanted.program, Program):
-            return wanted.program
-        columns = self._decider.look(lambda view: columns_of(view, wanted.query))
-        task, evaluation = wanted.program.task, wanted.program.evaluation
-        return made_of(task, evaluation, installed(), columns)
+    def _program(self, sent: TaskProposal) -> Program:
+        found = cast("Program | TaskFile", sent.program)
+        if isinstance(found, Program):
+            return found
+        columns = self._decider.look(lambda view: columns_of(view, sent.query))
+        return made_of(found.task, found.evaluation, installed(), columns)
+
+
+def _purpose(sent: ContractProposal) -> Purpose:
+    return Purpose(
+        sent.contract,
+        sent.reason,
+        sent.lasts_seconds,
+        sent.uses or None,
+        getattr(sent, "to", ()),
+        getattr(sent, "analyst", "") or "",
+    )
+
+
+def _blocks(sent: BlocksInput | UnsetType) -> ByBlocks | None:
+    if not isinstance(sent, BlocksInput):
+        return None
+    return ByBlocks(sent.number, sent.loss, sent.unit or "", sent.noise)
 
 
 def _must_submit(who: Identity, queries: tuple[str, ...]) -> None:

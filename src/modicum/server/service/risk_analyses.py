@@ -8,15 +8,15 @@ written nowhere.
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
+from modicum.api.schema.risk import AnalysisRequest
 from modicum.core.errors import Code, InputError, Problem, UnavailableError
-from modicum.risk.worker.messages import AnalysisRequest
 from modicum.risk.worker.parent import analyzed
 from modicum.server.resources import Equipment, not_set_up
 from modicum.server.service.jobs import Job, Jobs, Report
@@ -47,7 +47,7 @@ class RiskAnalyses:
         tables = self._own.tables.get(data_set)
         if tables is None:
             raise _unknown(data_set)
-        if asked.unit is None:
+        if not asked.unit and tables.unit:
             asked = replace(asked, unit=tables.unit)
         with self._guard:
             self._refuse_another()

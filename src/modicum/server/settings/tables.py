@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from modicum.api.schema.risk import column
 from modicum.core.document import Entries, Kind, Node, Scalar
 from modicum.core.errors import Code
 from modicum.core.reader import Fields, Problems, fail, line, name
@@ -51,15 +52,7 @@ def _tables(node: Node, called: str, folder: Path) -> TablesOf:
     rows = _rows(fields.take("rows"), folder)
     unit = fields.take_optional("unit")
     fields.finish()
-    return TablesOf(rows, None if unit is None else column_of(unit, "`unit`"))
-
-
-def column_of(node: Node, what: str) -> str:
-    """Return the name of a column."""
-    given = line(node, what)
-    if not given:
-        raise fail(Code.BAD_NAME, f"{what} names no column", node)
-    return given
+    return TablesOf(rows, None if unit is None else column(unit, "`unit`"))
 
 
 def _rows(node: Node, folder: Path) -> Mapping[str, str]:

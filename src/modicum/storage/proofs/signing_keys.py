@@ -60,7 +60,7 @@ class Signing:
 
     def checkpoint(self, ledger: str, seq: int, head: str) -> Signed:
         """Return a signed checkpoint of an entry."""
-        claim = Checkpoint(ledger, seq, head, None, self.at, self.key.id)
+        claim = Checkpoint(ledger, seq, head, self.at, self.key.id, None)
         return self.key.sign(claim)
 
 

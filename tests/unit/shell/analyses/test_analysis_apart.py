@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from modicum.api.schema.risk import AnalysisRequest
 from modicum.cli.main import app
 from modicum.core.errors import (
     Code,
@@ -31,7 +32,6 @@ from modicum.core.errors import (
 from modicum.risk.worker import parent
 from modicum.risk.worker.messages import (
     Analysis,
-    AnalysisRequest,
     AnalysisResult,
     Bounds,
     Failed,
@@ -346,7 +346,8 @@ def test_it_ends_with_whoever_began_it(tmp_path: Path, scratch: Path) -> None:
         "import itertools, os, signal, sys, tempfile; sys.path[:] = sys.argv[3:];"
         " tempfile.tempdir = sys.argv[2];"
         " from modicum.risk.worker.parent import analyzed;"
-        " from modicum.risk.worker.messages import AnalysisRequest, Bounds;"
+        " from modicum.api.schema.risk import AnalysisRequest;"
+        " from modicum.risk.worker.messages import Bounds;"
         " calls = itertools.count();"
         " end = lambda _: next(calls) > 39 and os.kill(os.getpid(), signal.SIGKILL);"
         f" analyzed({{'': sys.argv[1]}}, {SLOW!r}, Bounds(), end)"

@@ -22,6 +22,7 @@ from modicum.api.local.escrow.placement import (
 from modicum.api.local.escrow.programs import program_text, range_of
 from modicum.api.local.governance.approval_cases import active_policy, reason_text
 from modicum.api.ports.escrow import Limits
+from modicum.api.schema.escrow_input import LASTS_SECONDS, QUERIES_MAX
 from modicum.core.document import from_python
 from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.core.reader import release_id, text
@@ -42,14 +43,10 @@ from modicum.ledger.log.contracts import (
 from modicum.ledger.log.events import ContractProposed
 from modicum.ledger.state.flow import Flow
 
-#: A contract ends after so many seconds if nobody says otherwise: 30 days.
-LASTS_SECONDS: Final = 30 * 24 * 60 * 60
 #: What goes out may be given that often to all of its recipients together.
 USES_OUT: Final = 20
 #: A task may be tried again if its run did not end.
 USES_OF_TASK: Final = 3
-#: A contract asks so many queries at most.
-QUERIES_MAX: Final = 20
 
 
 class Moment(Protocol):

@@ -116,7 +116,7 @@ def standing_of(
         filter_name=compiled.policy.filter_name,
         report_delta=compiled.report_delta(budget),
         cell=cell.words,
-        denying=int(not allowed),
+        cells_denying=int(not allowed),
         share=share,
     )
 

@@ -91,8 +91,8 @@ def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
     cause = cause_text(loss)
     if cause:
         yield f"{indent}{cause}"
-    if loss.denying > 1:
-        yield f"{indent}{loss.denying} cells deny; {_of_these(loss)}"
+    if loss.cells_denying > 1:
+        yield f"{indent}{loss.cells_denying} cells deny; {_of_these(loss)}"
     near, summed = approximation(loss), sums(loss)
     if loss.locked is not None:
         yield f"{indent}{locked_text(loss.locked, loss.rule.unit)}"
@@ -191,7 +191,7 @@ def loss_view(loss: RuleLoss) -> Loss:
         unit=loss.rule.unit,
         stage=loss.rule.stage.value,
         cell=loss.cell or None,
-        cells_denying=loss.denying,
+        cells_denying=loss.cells_denying,
         allowed=loss.allowed,
         undated=tuple(loss.undated),
         cause=cause_text(loss) or None,

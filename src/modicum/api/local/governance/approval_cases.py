@@ -33,7 +33,7 @@ class ApprovalCase:
         id: The release's id, or the policy's digest.
         content: SHA-256 of its contents; other contents are not approved.
         called: What people call it.
-        hearings: Returns where each approval that it needs stands; None if its
+        approval_states: Returns where each approval that it needs stands; None if its
             contents are known by their digest only.
         release: What it is, priced under the active policy; None if that is not
             known, or it is a policy or the correction of a past release.
@@ -44,13 +44,13 @@ class ApprovalCase:
     id: str
     content: str
     called: str
-    hearings: Callable[[State], tuple[ApprovalState, ...]] | None = None
+    approval_states: Callable[[State], tuple[ApprovalState, ...]] | None = None
     release: RecordedRelease | None = None
     since: int = 0
 
     def hearings_in(self, state: State) -> tuple[ApprovalState, ...]:
         """Return where each approval stands; none where the contents are not known."""
-        return self.hearings(state) if self.hearings else ()
+        return self.approval_states(state) if self.approval_states else ()
 
 
 def about_release(release: RecordedRelease, policy: Policy) -> ApprovalCase:

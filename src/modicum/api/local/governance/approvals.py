@@ -92,7 +92,7 @@ def record_vote(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote
     policy = compiled.policy
     if topic.subject == "release" and not topic.since:
         refuse_standing(topic.id, topic.called, state)
-    heard = topic.hearings(state) if topic.hearings else None
+    heard = topic.approval_states(state) if topic.approval_states else None
     roles = _roles(entry.actor, topic, policy, heard, approves=word.approves)
     body = ApprovalGiven(
         topic.subject, topic.id, topic.content, word.approves, roles, why

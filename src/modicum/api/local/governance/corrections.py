@@ -97,7 +97,7 @@ def vote_on_correction(
     if known.policy != compiled.policy.digest:
         if word.approves:
             raise outdated(called, known.by)
-        return record_vote(entry, replace(topic, hearings=None), word)
+        return record_vote(entry, replace(topic, approval_states=None), word)
     asking = map(meant_by, state.waiting.requesters[now.content])
     if word.approves and meant_by(entry.actor) in asking:
         raise refused(
@@ -108,7 +108,7 @@ def vote_on_correction(
         said = record_vote(entry, topic, word)
     elif word.signer is not None or entry.actor in compiled.policy.keys:
         # A signature is kept with what it signs.
-        said = record_vote(entry, replace(topic, hearings=None), word)
+        said = record_vote(entry, replace(topic, approval_states=None), word)
     else:
         said = _by_one(entry, topic, word)
     heard = topic.hearings_in(state)

@@ -17,23 +17,30 @@ from modicum.policy import CompiledPolicy, Rule
 
 
 @dataclass(frozen=True, slots=True)
-class RuleStanding:
-    """Where a rule over history stands.
+class CellSpent:
+    """What a cell of a rule was charged, and by whom.
 
     Attributes:
-        loss: What it was charged in its fullest cell, and what it admits.
-        spent: The same on the filter's own scale: `together` and `limit`.
-        rho_left: How much rho of Gaussian noise it still admits, in ledger units;
-            None if it enforces nothing.
+        loss: What the rule was charged there, and what it admits.
+        rho_left: How much rho of Gaussian noise the cell still admits, in ledger
+            units; None if nothing is enforced.
         coordinate: What its spenders are measured by.
-        spenders: The releases that were charged in that cell, largest first.
+        spenders: The releases that were charged there, the largest first.
     """
 
     loss: RuleLoss
-    spent: Amounts
     rho_left: int | None
     coordinate: int
     spenders: tuple[Contributor, ...]
+
+    @property
+    def spent(self) -> Amounts:
+        """What was charged, on the filter's own scale: `together` and `limit`."""
+        return amounts(self.loss)
+
+
+class RuleStanding(CellSpent):
+    """Where a rule over history stands: its fullest cell."""
 
     @property
     def left(self) -> int:
@@ -62,7 +69,6 @@ def rule_standing(
     charged = spent_in(cell, brought, compiled)
     return RuleStanding(
         loss=loss,
-        spent=amounts(loss),
         rho_left=largest_rho(loss.own_filter, loss.before),
         coordinate=coordinate,
         spenders=shares(charged, coordinate),

@@ -19,6 +19,7 @@ from modicum.api.local.policies.replay import (
     TakenBack,
     Turn,
 )
+from modicum.api.schema.policy import Assumption
 from modicum.core.errors import Problem
 from modicum.ledger import Balances, RecordedRelease, RuleLoss, decide
 from modicum.ledger.decision.balances import facts_of
@@ -71,23 +72,6 @@ class Replayed:
         if was_allowed == self.allowed:
             return Change.SAME
         return Change.ALLOWED_NOW if self.allowed else Change.DENIED_NOW
-
-
-@dataclass(frozen=True, slots=True)
-class Assumption:
-    """What a policy asks about old releases and they do not say.
-
-    Attributes:
-        kind: `attribute`, `label`, `unit` or `relation`.
-        subject: Which one.
-        taken: What is assumed.
-        releases: The ids of the releases it is assumed of.
-    """
-
-    kind: str
-    subject: str
-    taken: str
-    releases: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,13 +246,20 @@ def _assumptions(history: History, compiled: CompiledPolicy) -> Iterator[Assumpt
         for one in dict.fromkeys(told):
             found[one].append(release.id)
     for (kind, subject, taken), releases in found.items():
-        yield Assumption(kind, subject, taken, tuple(releases))
+        yield Assumption(
+            kind=kind, subject=subject, taken=taken, releases=tuple(releases)
+        )
     everything = tuple(release.id for release in history.counted)
     for attribute in sorted(
         new_attributes(history.policies, compiled.policy.vocabulary)
     ):
         if everything:
-            yield Assumption("attribute", attribute, "taken as not read", everything)
+            yield Assumption(
+                kind="attribute",
+                subject=attribute,
+                taken="taken as not read",
+                releases=everything,
+            )
 
 
 def _unknown_words(

@@ -78,7 +78,7 @@ def recorded_flow(told: Mapping[str, Any]) -> Flow:
     try:
         contract = from_plain(fields.pop("contract"))
         running = dict(fields.pop("running"))
-        return Flow(contract, running=running, **fields)
+        return Flow(contract=contract, running=running, **fields)
     except (KeyError, TypeError) as error:
         message = "it is no contract as the ledger keeps it"
         raise ValueError(message) from error

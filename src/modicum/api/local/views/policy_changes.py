@@ -63,15 +63,7 @@ def what_if_view(found: WhatIf) -> schema.WhatIf:
         releases=tuple(map(_replayed_view, found.replayed)),
         closest=tuple(map(spent_view, found.closest)),
         conflicts=tuple(map(conflict_view, found.conflicts)),
-        assumptions=tuple(
-            schema.Assumption(
-                kind=one.kind,
-                subject=one.subject,
-                taken=one.taken,
-                releases=tuple(one.releases),
-            )
-            for one in found.assumptions
-        ),
+        assumptions=found.assumptions,
         remarks=tuple(found.remarks),
         problems=problems_view(found.problems),
     )
