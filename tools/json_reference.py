@@ -64,7 +64,9 @@ def rows(
     for field in fields(shape):
         key = f"{before}{field.encode_name}"
         meaning = said[field.name].removesuffix(".").replace("None", "null")
-        meaning = meaning[:1].lower() + meaning[1:]
+        meaning = meaning.replace("A code of Errors", "a code of [Errors](errors.md)")
+        if not meaning[1:2].isupper():  # Such as SHA-256.
+            meaning = meaning[:1].lower() + meaning[1:]
         inner, kind = _inner(field.type)
         heading = sections.get(inner.__name__) if inner is not None else None
         if heading:

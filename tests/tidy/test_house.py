@@ -116,6 +116,12 @@ def test_decisions_know_no_tolerance_and_no_rounding_to_nearest(folder: str) -> 
             assert not re.search(r"float\d|\bfloat\(|np\.(exp|log|sqrt)", text), path
 
 
+def test_a_method_has_the_signature_of_the_one_that_it_overrides() -> None:
+    """What takes the place of something is used like it: the type checker says so."""
+    for path in SOURCES:
+        assert "type: ignore[override]" not in path.read_text(), path
+
+
 def test_floats_in_decisions_are_only_shown() -> None:
     """`float(` stands only where a delta or an order is put into words."""
     for folder in ("accounting", "policy", "ledger", "release"):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from modicum.api.local import Decision
+    from modicum.api.schema.problem import Mistake
 
 
 T = TypeVar("T")
@@ -152,7 +153,7 @@ def reporting(*, as_json: bool) -> Iterator[None]:
             yield
     except ModicumError as error:
         if as_json:
-            print_json(error_to_dict(error))
+            print_json(mistake_view(error))
         else:
             note(error.render())
         raise typer.Exit(exit_for(error)) from error
@@ -162,12 +163,13 @@ def reporting(*, as_json: bool) -> Iterator[None]:
         raise typer.Exit(Exit.OK) from None
 
 
-def error_to_dict(error: ModicumError) -> dict[str, object]:
-    """Return the documented JSON form of a mistake."""
+def mistake_view(error: ModicumError) -> Mistake:
+    """Return a mistake as commands print it."""
     from modicum.api.local.views.ledger import problems_view
+    from modicum.api.schema.problem import Mistake
 
     problems = problems_view(error.problems)
-    return {"error": problems[0], "problems": problems}
+    return Mistake(error=problems[0], problems=problems)
 
 
 def next_step(release: str, *, of_query: bool) -> str:

@@ -458,13 +458,10 @@ def _show_ledger(
     opened = workspace.rounds.present() if whole else None
     if as_json:
         from modicum.api.local.views.rounds import plan_view, round_view
+        from modicum.api.schema.plan import PlanStatus
 
-        print_json(
-            {
-                "round": None if opened is None else round_view(opened),
-                "plans": [plan_view(one) for one in found],
-            }
-        )
+        shown = None if opened is None else round_view(opened)
+        print_json(PlanStatus(round=shown, plans=tuple(map(plan_view, found))))
         return
     if whole:
         if opened is None:

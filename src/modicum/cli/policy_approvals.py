@@ -126,6 +126,7 @@ def approvals(
     """
     from modicum.api.local.governance.approval_cases import missing_approvals
     from modicum.api.local.views.approvals import approvals_view, vote_view
+    from modicum.api.schema.approval import KnownApprovals
 
     with reporting(as_json=as_json):
         office, successor = governance_of(ledger, None), load(file)
@@ -133,9 +134,9 @@ def approvals(
         spoken = office.spoken(successor.policy.digest)
         counting = frozenset(office.counting_words(successor))
         if as_json:
-            said = [vote_view(one, current=one in counting) for one in spoken]
+            said = tuple(vote_view(one, current=one in counting) for one in spoken)
             approvals = approvals_view(heard)
-            print_json({"approvals": approvals, "exact": True, "spoken": said})
+            print_json(KnownApprovals(approvals=approvals, exact=True, spoken=said))
         else:
             for line in approval_lines(heard) if heard else ["no approval is needed"]:
                 print(line)

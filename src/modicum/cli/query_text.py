@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from modicum.cli.output import (
     decision_text,
-    error_to_dict,
+    mistake_view,
     note,
     print_json,
     print_table,
@@ -200,7 +202,7 @@ class AnswerOutput:
         if self._answers is None:
             return False
         if self._as_json:
-            print_json({**self._document("started"), **error_to_dict(error)})
+            print_json({**self._document("started"), **asdict(mistake_view(error))})
             return True
         if self._written:
             print(f"{self._release}: the answer is in {self._out}")

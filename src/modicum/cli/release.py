@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from modicum.api.local import Workspace
     from modicum.api.local.approvers import Approvers
     from modicum.api.local.ledger_view import LedgerView
+    from modicum.api.schema.approval import KnownApprovals
     from modicum.ledger import Standing
 
 app = typer.Typer(help="Check, submit, and follow releases.", no_args_is_help=True)
@@ -205,7 +206,7 @@ def approvals(
     with reporting(as_json=as_json):
         found = list(_asked(subject, open_workspace(ledger)))
         if as_json:
-            print_json(_to_dict(found))
+            print_json(_view(found))
         else:
             for line in _lines(found):
                 print(printable(line))
@@ -247,18 +248,19 @@ def _lines(found: Iterable[Approvers]) -> Iterator[str]:
             yield vote_line(said, "another content" if other else "")
 
 
-def _to_dict(found: Iterable[Approvers]) -> dict[str, object]:
+def _view(found: Iterable[Approvers]) -> KnownApprovals:
     from modicum.api.local.views.approvals import approvals_view, vote_view
+    from modicum.api.schema.approval import KnownApprovals
 
-    return {
-        "approvals": approvals_view(one for each in found for one in each.hearings),
-        "exact": all(one.exact for one in found),
-        "spoken": [
+    return KnownApprovals(
+        approvals=approvals_view(one for each in found for one in each.hearings),
+        exact=all(one.exact for one in found),
+        spoken=tuple(
             vote_view(one, current=one.content == each.content)
             for each in found
             for one in each.spoken
-        ],
-    }
+        ),
+    )
 
 
 def list_releases(

@@ -60,6 +60,7 @@ def create(
     from msgspec.structs import asdict
 
     from modicum.api.permissions.tokens import TokenTerms
+    from modicum.api.schema.account import IssuedToken
     from modicum.ops.wiring import current_actor
     from modicum.server.auth.names import owner_name, program_actor
 
@@ -75,7 +76,7 @@ def create(
         token = issued.token
         if as_json:
             shown = asdict(token.view(token.created_at))
-            print_json({"token": issued.text, **shown})
+            print_json(IssuedToken(**shown, token=issued.text))
             return
         note(
             f"token {token.id} acts as {printable(token.actor)} until"

@@ -119,9 +119,9 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
 
     # --- what happens to a connection ---
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request."""
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, transport))
         self._enter(Phase.IDLE)
         self._own.make_room(len(self.connections))
 

@@ -77,19 +77,35 @@ class TokenInput(Input, frozen=True, kw_only=True):
 
 
 class IssuedToken(Token, frozen=True, kw_only=True):
-    """A token that was made just now; its text is never told again."""
+    """A token that was made just now; its text is never told again.
+
+    Attributes:
+        token: The token itself, which is told this once.
+    """
 
     token: str
 
 
 class TokenList(Shape, frozen=True, kw_only=True):
-    """Tokens, oldest first."""
+    """Tokens, oldest first.
+
+    Attributes:
+        tokens: Your tokens, and those of others that you manage.
+    """
 
     tokens: tuple[Token, ...]
 
 
 class Me(Shape, frozen=True, kw_only=True):
-    """Who asks, and what they may do."""
+    """Who asks, and what they may do.
+
+    Attributes:
+        name: Who asks.
+        is_service: Whether that is a program that acts by itself.
+        via: How they were recognized, such as `session` or `token ID`.
+        roles: By role, the data sets that it is for; `*` stands for all.
+        actions: What they may do, for some data set at least.
+    """
 
     name: str
     is_service: bool

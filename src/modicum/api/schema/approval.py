@@ -125,7 +125,12 @@ class WithdrawnRequest(Asked, frozen=True, kw_only=True):
 
 
 class Request(WithdrawnRequest, frozen=True, kw_only=True):
-    """A release that was requested just now."""
+    """A release that was requested just now.
+
+    Attributes:
+        repeated: Whether it was asked for before, so that nothing was added.
+        approvals: The approvals that are needed.
+    """
 
     repeated: bool
     approvals: tuple[ApprovalStatus, ...]
@@ -135,15 +140,13 @@ class PendingRequest(WithdrawnRequest, frozen=True, kw_only=True):
     """A release that is asked for and waits.
 
     Attributes:
-        reason: Of `request list` and `show`: why.
-        current: Of `request list` and `show`: whether it was asked for under the active
-            policy; if not, it must be asked for again.
-        corrects: Of `request list` and `show`: whether it corrects a past release; then
-            one more person must agree while it waits.
-        complete: Of `request list` and `show`: whether nobody is missing, and nobody
-            refuses.
-        approvals: The approvals that are needed, each as for approvals; not of `request
-            withdraw`.
+        reason: Why.
+        current: Whether it was asked for under the active policy; if not, it must be
+            asked for again.
+        corrects: Whether it corrects a past release; then one more person must agree
+            while it waits.
+        complete: Whether nobody is missing, and nobody refuses.
+        approvals: The approvals that are needed.
     """
 
     reason: str
@@ -164,13 +167,23 @@ class ListedRequest(PendingRequest, frozen=True, kw_only=True):
 
 
 class RequestList(Shape, frozen=True, kw_only=True):
-    """The requests that may be seen, oldest first."""
+    """The requests that may be seen, oldest first.
+
+    Attributes:
+        requests: The requests.
+    """
 
     requests: tuple[ListedRequest, ...]
 
 
 class RequestDetails(PendingRequest, frozen=True, kw_only=True):
-    """A request: what is asked for, what it would do, and what people said."""
+    """A request: what is asked for, what it would do, and what people said.
+
+    Attributes:
+        body: The release with what it costs, as the ledger keeps it.
+        decision: What the rules say to it now; without `losses`.
+        spoken: The votes on releases of its id, oldest first.
+    """
 
     body: Plain
     decision: Decision
@@ -202,6 +215,17 @@ class Approvals(Shape, frozen=True, kw_only=True):
 
     approvals: tuple[ApprovalStatus, ...]
     spoken: tuple[Vote, ...]
+
+
+class KnownApprovals(Approvals, frozen=True, kw_only=True):
+    """Where approvals stand, of what may be known by its id only.
+
+    Attributes:
+        exact: Of a release: whether its contents are known; if not, all approvals of
+            the policy are listed, and it may need fewer.
+    """
+
+    exact: bool
 
 
 class Receipt(CastVote, frozen=True, kw_only=True):
@@ -277,7 +301,12 @@ class ActivationInput(Reason, frozen=True, kw_only=True):
 
 
 class Statement(Shape, frozen=True, kw_only=True):
-    """What is signed, in UTF-8, by who speaks with a key of their own."""
+    """What is signed, in UTF-8, by who speaks with a key of their own.
+
+    Attributes:
+        statement: What is signed.
+        head: The hash of the last entry, which it names.
+    """
 
     statement: str
     head: Digest
@@ -296,7 +325,12 @@ class ProposedPolicy(Asked, frozen=True, kw_only=True):
 
 
 class Proposal(ProposedPolicy, frozen=True, kw_only=True):
-    """A policy that was proposed just now."""
+    """A policy that was proposed just now.
+
+    Attributes:
+        repeated: Whether it was proposed before, so that nothing was added.
+        approvals: The approval that is needed.
+    """
 
     repeated: bool
     approvals: tuple[ApprovalStatus, ...]
@@ -306,10 +340,10 @@ class PendingProposal(ProposedPolicy, frozen=True, kw_only=True):
     """A policy that is proposed and waits.
 
     Attributes:
-        reason: Of `policy proposals`: why.
-        complete: Of `policy proposals`: whether nobody is missing, and nobody refuses.
-        approvals: The approval that is needed, as for approvals.
-        text: Of `policy proposals`: the policy's text.
+        reason: Why.
+        complete: Whether nobody is missing, and nobody refuses.
+        approvals: The approval that is needed.
+        text: The policy's text.
     """
 
     reason: str
@@ -319,7 +353,11 @@ class PendingProposal(ProposedPolicy, frozen=True, kw_only=True):
 
 
 class ProposalList(Shape, frozen=True, kw_only=True):
-    """The policies that wait, oldest first."""
+    """The policies that wait, oldest first.
+
+    Attributes:
+        proposals: The policies.
+    """
 
     proposals: tuple[PendingProposal, ...]
 

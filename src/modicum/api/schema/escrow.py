@@ -21,8 +21,8 @@ class Version(Shape, frozen=True, kw_only=True):
     """A version of a data set.
 
     Attributes:
-        id: That data set, and the number of the version.
-        version: That data set, and the number of the version.
+        id: The data set.
+        version: The number of the version.
     """
 
     id: str
@@ -76,7 +76,11 @@ class DataSet(Shape, frozen=True, kw_only=True):
 
 
 class DataSetList(Shape, frozen=True, kw_only=True):
-    """The data sets that whoever asks may ask about, or owns."""
+    """The data sets that whoever asks may ask about, or owns.
+
+    Attributes:
+        data_sets: The data sets.
+    """
 
     data_sets: tuple[DataSet, ...]
 
@@ -173,7 +177,11 @@ class ListedContract(Contract, frozen=True, kw_only=True):
 
 
 class ContractList(Shape, frozen=True, kw_only=True):
-    """The contracts that whoever asks takes part in, or may read, oldest first."""
+    """The contracts that whoever asks takes part in, or may read, oldest first.
+
+    Attributes:
+        contracts: The contracts.
+    """
 
     contracts: tuple[ListedContract, ...]
 
@@ -183,7 +191,12 @@ class ContractVote(OwnerVote, frozen=True, kw_only=True):
 
 
 class ContractVotes(Shape, frozen=True, kw_only=True):
-    """Where the owners of a contract stand, and what they said."""
+    """Where the owners of a contract stand, and what they said.
+
+    Attributes:
+        consent: Where its owners stand.
+        words: Their votes, oldest first.
+    """
 
     consent: Consents
     words: tuple[ContractVote, ...]

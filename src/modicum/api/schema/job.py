@@ -29,13 +29,22 @@ class JobItem(Shape, frozen=True, kw_only=True):
 
 
 class Job(JobItem, frozen=True, kw_only=True):
-    """A job; `result` is there once it is done, `problem` if it failed."""
+    """A job; `result` is there once it is done, `problem` if it failed.
+
+    Attributes:
+        result: What it found; None before.
+        problem: Why it failed; None if it did not.
+    """
 
     result: Plain | None
     problem: ProblemDetails | None
 
 
 class JobList(Shape, frozen=True, kw_only=True):
-    """The jobs of whoever asks, oldest first."""
+    """The jobs of whoever asks, oldest first.
+
+    Attributes:
+        jobs: The jobs.
+    """
 
     jobs: tuple[JobItem, ...]

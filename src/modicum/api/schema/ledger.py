@@ -74,7 +74,11 @@ class Entry(LoggedEvent, frozen=True, kw_only=True):
 
 
 class StoredEntry(Entry, frozen=True, kw_only=True):
-    """An entry as it is stored."""
+    """An entry as it is stored.
+
+    Attributes:
+        payload: The bytes that are hashed, as a text.
+    """
 
     payload: str
 
@@ -118,7 +122,13 @@ class Disclosure(Shape, frozen=True, kw_only=True):
 
 
 class EntryPage(Shape, frozen=True, kw_only=True):
-    """Entries, oldest first."""
+    """Entries, oldest first.
+
+    Attributes:
+        entries: The entries.
+        next: Where the next page begins; None at the end.
+        ledger: How far the log goes.
+    """
 
     entries: tuple[Entry, ...]
     next: str | None
@@ -126,7 +136,14 @@ class EntryPage(Shape, frozen=True, kw_only=True):
 
 
 class Link(Shape, frozen=True, kw_only=True):
-    """An entry as it is stored: `hash` is the SHA-256 of `payload`."""
+    """An entry as it is stored: `hash` is the SHA-256 of `payload`.
+
+    Attributes:
+        seq: The number of the entry.
+        payload: The bytes that are hashed, as a text; they name the hash of the entry
+            before.
+        hash: The SHA-256 of `payload`.
+    """
 
     seq: int
     payload: str
@@ -138,6 +155,14 @@ class Proof(Shape, frozen=True, kw_only=True):
 
     Each payload names the hash of the entry before: whoever follows the links from the
     hash that they noted arrives at the head, or the log was changed.
+
+    Attributes:
+        first: The hash of the first entry: which ledger it is.
+        stands: Whether the entry that was noted has the hash that was noted.
+        links: The entries after it, oldest first.
+        next: Where the next page begins; None at the end.
+        checkpoints: What was signed about the ledger, each as a file holds it.
+        ledger: How far the log goes.
     """
 
     first: Digest

@@ -68,13 +68,23 @@ class RoundItem(Round, frozen=True, kw_only=True):
 
 
 class RoundList(Shape, frozen=True, kw_only=True):
-    """The rounds that were opened, oldest first; the last one is open."""
+    """The rounds that were opened, oldest first; the last one is open.
+
+    Attributes:
+        rounds: The rounds.
+    """
 
     rounds: tuple[RoundItem, ...]
 
 
 class RoundDetails(RoundItem, frozen=True, kw_only=True):
-    """A round; the user groups are told while it is open."""
+    """A round; the user groups are told while it is open.
+
+    Attributes:
+        active: The user groups that are active, the oldest first; None if the round is
+            not open.
+        retired: The groups that are active no more; None if the round is not open.
+    """
 
     active: tuple[UserGroup, ...] | None
     retired: tuple[int, ...] | None
@@ -98,7 +108,7 @@ class Plan(Shape, frozen=True, kw_only=True):
 
     Attributes:
         plan: The plan's id.
-        round: The round that is open; None if none is, or if an id was given.
+        round: Its round.
         content: SHA-256 of everything that it said.
         releases: The releases that it reserved, in this order.
     """
@@ -120,7 +130,11 @@ class PlanItem(Plan, frozen=True, kw_only=True):
 
 
 class PlanList(Shape, frozen=True, kw_only=True):
-    """The plans that were committed, oldest first."""
+    """The plans that were committed, oldest first.
+
+    Attributes:
+        plans: The plans.
+    """
 
     plans: tuple[PlanItem, ...]
 
@@ -141,3 +155,15 @@ class CommittedPlan(Shape, frozen=True, kw_only=True):
     releases: tuple[str, ...]
     expires_at: str | None
     ledger: Head
+
+
+class PlanStatus(Shape, frozen=True, kw_only=True):
+    """The round that is open, and the plans that were committed.
+
+    Attributes:
+        round: The round that is open; None if none is, or if an id was given.
+        plans: The plans that were committed, the oldest first.
+    """
+
+    round: OpenedRound | None
+    plans: tuple[Plan, ...]

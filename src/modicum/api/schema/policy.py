@@ -170,7 +170,12 @@ class Status(PolicyStatus, frozen=True, kw_only=True):
 
 
 class RulePage(PolicyStatus, frozen=True, kw_only=True):
-    """Some of the rules over history, in the policy's order."""
+    """Some of the rules over history, in the policy's order.
+
+    Attributes:
+        rules: The rules.
+        next: Where the next page begins; None at the end.
+    """
 
     rules: tuple[RuleStanding, ...]
     next: str | None
@@ -204,7 +209,16 @@ class RuleBalance(RuleSpent, frozen=True, kw_only=True):
 
 
 class PolicyItem(Shape, frozen=True, kw_only=True):
-    """A policy that is or was active."""
+    """A policy that is or was active.
+
+    Attributes:
+        name: Its name.
+        digest: Its digest.
+        entry: The number of the entry that activated it.
+        active: Whether it is active now.
+        reason: Why; empty for the first.
+        accepted: The rules that history exceeded then, accepted all the same.
+    """
 
     name: str
     digest: Digest
@@ -215,19 +229,36 @@ class PolicyItem(Shape, frozen=True, kw_only=True):
 
 
 class PolicyList(Shape, frozen=True, kw_only=True):
-    """The policies that were active, oldest first."""
+    """The policies that were active, oldest first.
+
+    Attributes:
+        policies: The policies.
+    """
 
     policies: tuple[PolicyItem, ...]
 
 
 class PolicyText(PolicyItem, frozen=True, kw_only=True):
-    """A policy with its text."""
+    """A policy with its text.
+
+    Attributes:
+        text: Its text, whose lines denials name.
+    """
 
     text: str
 
 
 class Lint(Shape, frozen=True, kw_only=True):
-    """What a policy is, as far as it can be told from its text."""
+    """What a policy is, as far as it can be told from its text.
+
+    Attributes:
+        ok: True; a policy with mistakes gives a mistake.
+        name: Its name.
+        digest: Its digest.
+        rules: How many rules over history it has.
+        release_rules: How many rules about each release alone it has.
+        warnings: Problems that do not keep it from compiling.
+    """
 
     ok: bool
     name: str
@@ -354,7 +385,12 @@ class CompiledPage(CompiledPolicy, frozen=True, kw_only=True):
 
 
 class Rule(CompiledRule, frozen=True, kw_only=True):
-    """A rule of the active policy; `standing` is for those over history."""
+    """A rule of the active policy; `standing` is for those over history.
+
+    Attributes:
+        standing: Where it stands; None for those about each release alone.
+        ledger: The history that it was computed on.
+    """
 
     standing: RuleStanding | None
     ledger: Head

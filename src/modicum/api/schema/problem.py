@@ -47,7 +47,21 @@ class Problem(Shape, frozen=True, kw_only=True):
 
 
 class ProblemDetails(Shape, frozen=True, kw_only=True):
-    """A mistake, or several (RFC 9457)."""
+    """A mistake, or several (RFC 9457).
+
+    Attributes:
+        type: Where its code is explained.
+        title: What the HTTP status says.
+        status: The HTTP status.
+        detail: What is wrong.
+        code: A code of Errors.
+        kind: What kind of mistake it is.
+        line: The line, from 1.
+        column: The column in characters, from 1.
+        help: The remedy; may be empty.
+        problems: All problems; those above are of the first.
+        trace_id: The id of the request, to be found in logs.
+    """
 
     type: str
     title: str
@@ -60,3 +74,15 @@ class ProblemDetails(Shape, frozen=True, kw_only=True):
     help: str
     problems: tuple[Problem, ...]
     trace_id: str
+
+
+class Mistake(Shape, frozen=True, kw_only=True):
+    """A mistake, as a command prints it.
+
+    Attributes:
+        error: The first problem.
+        problems: All problems, each with the keys of `error`.
+    """
+
+    error: Problem
+    problems: tuple[Problem, ...]

@@ -248,7 +248,13 @@ class ListedRelease(ReleaseStanding, frozen=True, kw_only=True):
 
 
 class ReleasePage(Shape, frozen=True, kw_only=True):
-    """Releases, oldest first."""
+    """Releases, oldest first.
+
+    Attributes:
+        releases: The releases.
+        next: Where the next page begins; None at the end.
+        ledger: How far the log goes.
+    """
 
     releases: tuple[ListedRelease, ...]
     next: str | None
@@ -289,9 +295,10 @@ class ReleaseDetails(PricedRelease, frozen=True, kw_only=True):
     """A release with its history.
 
     Attributes:
-        day: The day on which it counts.
-        story: Its entries, the oldest first.
-        recorded: The release exactly as the ledger keeps it, if asked for.
+        day: The day that it counts as made on.
+        story: The entries about it, oldest first, denials and approvals under its id
+            included.
+        recorded: The release exactly as the ledger keeps it; over HTTP, if asked for.
     """
 
     day: str
@@ -300,7 +307,11 @@ class ReleaseDetails(PricedRelease, frozen=True, kw_only=True):
 
 
 class ReleaseState(ListedRelease, frozen=True, kw_only=True):
-    """Where a release stands after a step."""
+    """Where a release stands after a step.
+
+    Attributes:
+        content: SHA-256 of the description; equal contents have equal digests.
+    """
 
     content: Digest
 

@@ -14,7 +14,15 @@ Signature = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{128}$")]
 
 
 class _Claim(Shape, frozen=True, kw_only=True):
-    """A claim about an entry: `key` is the SHA-256 of the public key that signs."""
+    """A claim about an entry: `key` is the SHA-256 of the public key that signs.
+
+    Attributes:
+        ledger: The hash of the first entry: which ledger it is.
+        seq: The number of the entry.
+        head: The hash of the entry.
+        at: When it was signed, as the signer says.
+        key: The SHA-256 of the public key that signs.
+    """
 
     ledger: Digest
     seq: int
@@ -24,14 +32,28 @@ class _Claim(Shape, frozen=True, kw_only=True):
 
 
 class CheckpointClaim(_Claim, frozen=True, kw_only=True):
-    """An entry is what it is, and so are all before it."""
+    """An entry is what it is, and so are all before it.
+
+    Attributes:
+        kind: What it is.
+        state: A digest of the folded state; None if it is not said.
+    """
 
     kind: Literal["modicum-checkpoint/v1"]
     state: Digest | None
 
 
 class ReceiptClaim(_Claim, frozen=True, kw_only=True):
-    """An entry gave a release an answer."""
+    """An entry gave a release an answer.
+
+    Attributes:
+        kind: What it is.
+        release: The id of the release.
+        content: SHA-256 of the description.
+        decision: The answer.
+        policy: The digest of the policy that it was given by.
+        blocking: The rules that deny.
+    """
 
     kind: Literal["modicum-receipt/v1"]
     release: str
@@ -42,17 +64,32 @@ class ReceiptClaim(_Claim, frozen=True, kw_only=True):
 
 
 class _Signed(Shape, frozen=True, kw_only=True):
+    """A claim with its signature, and the key that made it.
+
+    Attributes:
+        public_key: The raw public key, in hexadecimal.
+        signature: The signature of the claim, in hexadecimal.
+    """
+
     public_key: PublicKey
     signature: Signature
 
 
 class SignedCheckpoint(_Signed, frozen=True, kw_only=True):
-    """A checkpoint, its signature, and the key that made it."""
+    """A checkpoint, its signature, and the key that made it.
+
+    Attributes:
+        claim: What is claimed.
+    """
 
     claim: CheckpointClaim
 
 
 class SignedReceipt(_Signed, frozen=True, kw_only=True):
-    """A receipt, its signature, and the key that made it."""
+    """A receipt, its signature, and the key that made it.
+
+    Attributes:
+        claim: What is claimed.
+    """
 
     claim: ReceiptClaim
