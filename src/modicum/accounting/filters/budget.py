@@ -260,6 +260,12 @@ def refuse_unproven(budget: Budget, name: str) -> None:
 
     Raises:
         InputError: As `filter_for` does.
+
+    Examples:
+        >>> refuse_unproven(RenyiBudget(()), "combined-v2")
+        Traceback (most recent call last):
+        ...
+        modicum.core.errors.InputError: a Renyi budget needs orders ... got none
     """
     if not (isinstance(budget, ApproxBudget) and isinstance(FILTERS[name], Shares)):
         filter_for(budget, name)
