@@ -17,11 +17,12 @@ import csv
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from statistics import mean, stdev
 
+from msgspec.structs import asdict, replace
 from rich.console import Console
 from rich.progress import Progress
 

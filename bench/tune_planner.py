@@ -11,9 +11,10 @@ import argparse
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
+from msgspec.structs import replace
 from planner_trials import (
     FIRST_TUNING_SEED,
     WORKLOADS,

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from modicum.api.local import Workspace
 from modicum.core.canonical import digest, encode
 from modicum.ledger import GENESIS, Event, Record, RecordedRelease, event_of, seal
@@ -53,7 +55,7 @@ def described(release: RecordedRelease, **changes: Any) -> RecordedRelease:
         replace(one, description={**one.description, **changes})
         for one in release.mechanisms
     )
-    return replace(release, mechanisms=mechanisms)
+    return structs.replace(release, mechanisms=mechanisms)
 
 
 def _first(event: Event) -> dict[str, Any]:

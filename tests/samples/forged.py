@@ -7,10 +7,10 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
 from oracle.escrow import digest_of
 
 from modicum.api.local.evaluation import price_release

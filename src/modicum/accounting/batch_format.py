@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from modicum.accounting.curves import Curve, composed
 from modicum.accounting.losses import Total, total_of_counted

@@ -7,7 +7,7 @@ subsampling, the best order for a delta) works on the curve and rounds afterward
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 
@@ -25,7 +25,6 @@ from modicum.accounting.decimals import precise
 from modicum.accounting.grid import COORDINATES, INFINITE, ORDERS
 from modicum.accounting.losses import Loss
 from modicum.core.rationals import DELTA_UNIT, ceil_units
-from modicum.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

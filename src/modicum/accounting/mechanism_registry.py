@@ -10,20 +10,20 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
+from msgspec import Struct
+
 from modicum.accounting import amplification, mechanisms
 from modicum.accounting.budgets import Budget
 from modicum.accounting.curves import Curve, composed
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import number_text
-from modicum.core.record import dataclass
 
 Values = Mapping[str, Fraction]
 
 _ONE = Fraction(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """A parameter of a kind of mechanism.
 
     Attributes:
@@ -47,8 +47,7 @@ class Parameter:
     open_below: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A kind of mechanism.
 
     Attributes:

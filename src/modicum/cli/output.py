@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
+from msgspec.structs import replace
 
 from modicum.cli.exit_codes import Exit, exit_for
 from modicum.core.diagnostics import shortened

@@ -8,9 +8,11 @@ taken, and the key stays here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
+
+from msgspec.structs import replace
 
 from modicum.api.local.governance.approval_cases import ApprovalCase, reason_text
 from modicum.api.local.governance.approvals import RecordedVote

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Final, assert_never
 
+from msgspec.structs import replace
+
 from modicum.accounting import Budget, Filter, filter_for, refuse_unproven
 from modicum.accounting.budgets import measure
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.reader import Problems, nearest, place
-from modicum.core.record import dataclass
 from modicum.core.yaml_reader import read_document
 from modicum.policy.budget_maps import BudgetMap, Table, To, apply_map
 from modicum.policy.document.include import refuse_include

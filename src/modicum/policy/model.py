@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from msgspec import Struct, field
+
 from modicum.accounting import Budget
 from modicum.accounting.filters.unlock_schedule import Unlocking
 from modicum.core.errors import Mark
-from modicum.core.record import dataclass
 from modicum.policy.budget_maps import BudgetMap
 from modicum.policy.predicates import Predicate
 from modicum.release import Vocabulary
@@ -34,8 +35,7 @@ class Level(Enum):
         return order[: order.index(self) + 1]
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(Struct, frozen=True):
     """An attribute of the data: its risk level and its categories.
 
     Attributes:
@@ -59,8 +59,7 @@ class Attribute:
         return (self.memberships or {}).get(category)
 
 
-@dataclass(frozen=True, slots=True)
-class CustomPolicy:
+class CustomPolicy(Struct, frozen=True):
     """One rule, with a predicate of its own."""
 
     name: str
@@ -70,8 +69,7 @@ class CustomPolicy:
     mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class AttributePolicy:
+class AttributePolicy(Struct, frozen=True):
     """One rule for each attribute, by its risk level."""
 
     name: str
@@ -82,8 +80,7 @@ class AttributePolicy:
     budget_mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class CategoryPolicy:
+class CategoryPolicy(Struct, frozen=True):
     """One rule for each category and membership level, by the category's risk."""
 
     name: str
@@ -97,8 +94,7 @@ class CategoryPolicy:
 BasePolicy: TypeAlias = CustomPolicy | AttributePolicy | CategoryPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One context of an extension: a predicate and what it does to a budget."""
 
     name: str
@@ -107,8 +103,7 @@ class Setting:
     mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
+class Extension(Struct, frozen=True):
     """A set of contexts; multiplies every rule by its settings."""
 
     name: str
@@ -116,8 +111,7 @@ class Extension:
     mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """What every mechanism's description must say; without it, it is refused."""
 
     name: str
@@ -126,8 +120,7 @@ class Guard:
     mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(Struct, frozen=True):
     """Who must agree to a release before it is reserved, or to the next policy.
 
     Attributes:
@@ -153,7 +146,7 @@ class Retired(Enum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class RotationRule:
     """How user groups take turns: what part of its budget each may have used.
 
@@ -170,11 +163,10 @@ class RotationRule:
     schedule: Unlocking
     retired: Retired
     opened_by: tuple[str, ...] | None = None
-    mark: Mark | None = field(default=None, compare=False)
+    mark: Mark | None = dataclasses.field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationBound:
+class ReservationBound(Struct, frozen=True):
     """What one identity may hold reserved and not started.
 
     Attributes:
@@ -206,8 +198,7 @@ def stricter(
     return ReservationBound(min(shares, default=None), min(one.days, other.days))
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """A policy file, read and checked.
 
     Attributes:

@@ -9,9 +9,10 @@ from itertools import product
 from math import prod
 from typing import TypeAlias, overload
 
+from msgspec import Struct
+
 from modicum.accounting import Budget
 from modicum.core.errors import Mark
-from modicum.core.record import dataclass
 from modicum.policy.model import Setting
 from modicum.policy.predicates import Facts, Predicate, words
 from modicum.policy.rule_index import RuleIndex
@@ -27,8 +28,7 @@ class Stage(Enum):
     RELEASE = "release"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """All matching mechanisms together stay within the budget, per unit.
 
     Attributes:
@@ -56,8 +56,7 @@ class Rule:
     marks: tuple[Mark | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BaseRule:
+class BaseRule(Struct, frozen=True):
     """A rule before the extensions.
 
     Attributes:
@@ -77,8 +76,7 @@ class BaseRule:
     mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """One setting of each extension, in file order; none if there are none."""
 
     settings: tuple[Setting, ...]

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Literal
 
+from msgspec import Struct
+
 from modicum.core.rationals import brief
-from modicum.core.record import dataclass
 from modicum.query.aggregates import center_of, column_of
 from modicum.query.compiler import Line, Lowered
 from modicum.query.contribution_bounds import UNBOUNDED, Moves
@@ -125,8 +126,7 @@ def _rows(number: int) -> str:
     return f"{number} row" if number == 1 else f"{number} rows"
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """How far an answer will stray, as far as that is known before rows are read.
 
     Attributes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -11,7 +12,6 @@ from modicum.core.diagnostics import Problems, fail
 from modicum.core.document import Entries, Node, Scalar, from_python
 from modicum.core.errors import Code, Problem
 from modicum.core.reader import Fields, text
-from modicum.core.record import dataclass
 from modicum.query.compiler import Lowered, lower
 from modicum.query.explanation import explanation, headline
 from modicum.query.request import QueryRequest

@@ -17,10 +17,11 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
+from msgspec import Struct
+
 from modicum.core.errors import UsageError, printable
 from modicum.core.extras import not_installed
 from modicum.core.rationals import brief, number_text
-from modicum.core.record import dataclass
 from modicum.query.averages import Range
 from modicum.query.compiler import Lowered
 from modicum.query.estimates import Group, Noisy, reader_of
@@ -121,8 +122,7 @@ def float_at(value: Fraction | None, *, towards: float | None = None) -> float |
     return math.nextafter(near, towards) if beyond else near
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """An answer about one group, in the units of the column.
 
     All three are None where there may be no row that it could be computed of.
@@ -138,8 +138,7 @@ class Estimate:
     high: Fraction | None
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """The answers about one group.
 
     Attributes:
@@ -151,8 +150,7 @@ class Row:
     estimates: tuple[Estimate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Struct, frozen=True):
     """The answers to a query.
 
     Attributes:

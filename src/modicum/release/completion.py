@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
+from msgspec import Struct
+
 from modicum.accounting import INFINITE, Loss
 from modicum.accounting.amounts import decimal_of, is_infinite
 from modicum.accounting.budgets import budget_text
@@ -18,7 +20,6 @@ from modicum.accounting.decimals import precise
 from modicum.accounting.grid import DELTA, EPS
 from modicum.accounting.group_privacy import group
 from modicum.core.errors import Code, InputError
-from modicum.core.record import dataclass
 from modicum.release.mechanism_kinds import KINDS
 from modicum.release.model import Mechanism
 from modicum.release.price_problems import wrong
@@ -30,8 +31,7 @@ from modicum.release.vocabulary import Vocabulary
 Steps = Mapping[tuple[str, str], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Proven:
+class Proven(Struct, frozen=True):
     """A loss that is proven for a unit.
 
     Attributes:

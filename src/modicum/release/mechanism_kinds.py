@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from fractions import Fraction
 from types import MappingProxyType
 
+from msgspec import Struct, field
+
 from modicum.core.document import Node
 from modicum.core.reader import count, positive, probability
-from modicum.core.record import dataclass
 
 #: More values of a randomized response are refused.
 VALUES_MAX = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class KindFormat:
+class KindFormat(Struct, frozen=True):
     """What a kind of mechanism is described by.
 
     Attributes:

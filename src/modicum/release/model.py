@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ from modicum.accounting.budgets import (
 from modicum.core.canonical import Plain, Written, digest, encode
 from modicum.core.errors import Mark
 from modicum.core.rationals import number_text
-from modicum.core.record import dataclass
 from modicum.release.parts import EVERYTHING, Part, WrittenPart, part_written
 from modicum.release.sampling import Sampling, sampling_to_plain
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
+from msgspec import Struct
+
 from modicum.accounting import (
     ApproxBudget,
     Budget,
@@ -19,7 +21,6 @@ from modicum.accounting.curves import Curve
 from modicum.accounting.grid import EPS, RHO
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import LOSS_UNIT, brief, number_text
-from modicum.core.record import dataclass
 from modicum.release.mechanism_kinds import KINDS
 from modicum.release.model import Mechanism
 from modicum.release.price_problems import wrong
@@ -30,8 +31,7 @@ from modicum.release.vocabulary import Vocabulary
 STATED = frozenset({"declared", "computed", "declared, covers the computed"})
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
+class Stated(Struct, frozen=True):
     """A curve that is proven for one unit, and where it comes from.
 
     Attributes:

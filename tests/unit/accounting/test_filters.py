@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 import pytest
+from msgspec.structs import replace
 from oracle import accounting as oracle
 from samples import prices
 

@@ -6,11 +6,11 @@ import copy
 import shutil
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 from samples.small import NOON, compiled, counts, workspace
 
 from modicum.core.canonical import decode, encode

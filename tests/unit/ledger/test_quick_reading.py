@@ -18,6 +18,7 @@ import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from samples.small import NOON
 
 from modicum.core.canonical import decode, digest, encode
@@ -112,7 +113,9 @@ events = st.builds(
             lambda one: ReleaseStarted(one.id),
             lambda one: ReleasePosted(one.id),
             lambda one: ReleaseExpired(one.id),
-            lambda one: PastRecorded(replace(one, given=None), SHA, ("who knows",)),
+            lambda one: PastRecorded(
+                structs.replace(one, given=None), SHA, ("who knows",)
+            ),
         ]
     ),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=3),
@@ -331,7 +334,7 @@ def test_what_is_shared_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_several_threads_read_what_was_sealed() -> None:
     release = one_release()
     bodies = [
-        ReleaseReserved(replace(release, id=f"r-{number}"), SHA, NOON)
+        ReleaseReserved(structs.replace(release, id=f"r-{number}"), SHA, NOON)
         for number in range(200)
     ]
     sealed = [(body, seal(Event(NOON, "t", body), 3, GENESIS)) for body in bodies]
@@ -348,7 +351,9 @@ def test_a_mechanism_that_is_changed_is_written_anew() -> None:
     one = one_release()
     seal(Event(NOON, "t", ReleaseReserved(one, SHA, NOON)), 3, GENESIS)
     (mechanism,) = one.mechanisms
-    other = replace(one, mechanisms=(replace(mechanism, attributes=("country",)),))
+    other = structs.replace(
+        one, mechanisms=(replace(mechanism, attributes=("country",)),)
+    )
     event = Event(NOON, "t", ReleaseReserved(other, SHA, NOON))
     plain: Any = {"seq": 3, "prev": GENESIS, "event": to_plain(event)}
     assert seal(event, 3, GENESIS).payload == encode(plain)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from enum import StrEnum
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from samples.parted import mechanism, policy, priced, release
 from samples.small import NOON
 
@@ -67,7 +68,9 @@ def test_what_is_written_quickly_is_written_strictly(body: Body, actor: str) -> 
 
 def test_bytes_that_were_worked_out_at_pricing_are_those_of_the_strict_writer() -> None:
     recorded = one()
-    anew = replace(recorded, mechanisms=tuple(map(replace, recorded.mechanisms)))
+    anew = replace(
+        recorded, mechanisms=tuple(map(dataclasses.replace, recorded.mechanisms))
+    )
     assert all(each.written is None for each in anew.mechanisms)
     events = [Event(NOON, "t", ReleaseReserved(r, SHA, NOON)) for r in (recorded, anew)]
     first, second = [write_release_entry(event, 7, GENESIS) for event in events]

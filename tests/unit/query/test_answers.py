@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from budget import counted, seed
+from msgspec import structs
 from oracle.noise_laws import drawn
 from samples.declared import TABLES
 
@@ -275,12 +276,12 @@ def test_notes_say_what_intervals_leave_out() -> None:
     plain = answers_of(found, {"n": {(): 1}}, CONFIDENCE).notes
     assert "noise only" in plain[0]
     assert "bounds on rows" in plain[0]
-    sampled = replace(
+    sampled = structs.replace(
         found, asked=replace(found.asked, sampling=Sampling("user", Fraction(1, 10)))
     )
     assert "sample of 0.1" in answers_of(sampled, {"n": {(): 1}}, CONFIDENCE).notes[-1]
     keys = Selection(Statistic("keys", "distinct"), Fraction(1), 9, {}, {})
-    selected = replace(found, selection=keys)
+    selected = structs.replace(found, selection=keys)
     assert "left out" in answers_of(selected, {"n": {(): 1}}, CONFIDENCE).notes[-1]
 
 

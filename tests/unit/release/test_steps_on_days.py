@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from typing import TypeAlias
 
@@ -13,6 +12,7 @@ import pytest
 from budget import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import modicum as mo
 from modicum.release import (

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from samples.audited import HOSTILE, key
 from samples.pages import Reader, read
 from samples.small import NOON, POLICY, compiled, counts
@@ -180,7 +181,7 @@ def test_agreement_without_the_key_that_is_named_is_said_not_to_count(
 def test_a_plan_that_people_spoke_about_is_told_too(office: Office) -> None:
     statement = office.statement()
     matters = statement.story.matters
-    about = replace(word(about="plan-1"), subject="plan", content="c" * 64)
+    about = structs.replace(word(about="plan-1"), subject="plan", content="c" * 64)
     matters.tell(Placed(2, NOON, "pavel"), about)
     before = said(statement)
     assert "plan plan-1 | nobody | pavel agrees (entry 2) | not asked" in before
@@ -231,7 +232,8 @@ def test_no_name_and_no_reason_is_obeyed(office: Office, text: str) -> None:
     told = Placed(2, NOON, text)
     matters.tell(told, ReleaseRequested(asked, held, text))
     matters.tell(
-        told, replace(word(OTHER, about="r", reason=text), content=asked.content)
+        told,
+        structs.replace(word(OTHER, about="r", reason=text), content=asked.content),
     )
     matters.tell(told, PolicyProposed(policy.digest, text, "", text))
     matters.count_pending()

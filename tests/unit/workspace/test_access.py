@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec import structs
 from samples.first_version import take_up
 from samples.small import NOON, compiled, workspace
 from typer.testing import CliRunner
@@ -490,7 +491,7 @@ def test_a_part_that_cannot_be_told_is_refused(part: Part) -> None:
 @pytest.mark.parametrize("clocks", [frozenset(), frozenset({"seen_at", "loaded_at"})])
 def test_days_of_no_clock_or_of_several_are_refused(clocks: frozenset[str]) -> None:
     units = {
-        one: replace(VOCABULARY.unit_facts["patient-day"], name=one, column=one)
+        one: structs.replace(VOCABULARY.unit_facts["patient-day"], name=one, column=one)
         for one in clocks
     }
     vocabulary = Vocabulary(frozenset(), {}, (), "add-remove", units, Population())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from samples.audited import key
 from samples.documents import described_in, keys
 from samples.small import NOON, compiled
@@ -323,23 +324,23 @@ def cheaper(release: RecordedRelease) -> RecordedRelease:
         (lambda body: body, "ann", "asks for the correction, and agrees to it"),
         (lambda body: body, " ANN", "asks for the correction, and agrees to it"),
         (
-            lambda body: replace(body, before=cheaper(body.before)),
+            lambda body: structs.replace(body, before=cheaper(body.before)),
             "bob",
             "it was not described before as the entry says",
         ),
         (
-            lambda body: replace(body, release=cheaper(body.release)),
+            lambda body: structs.replace(body, release=cheaper(body.release)),
             "bob",
             "its description costs",
         ),
         (
-            lambda body: replace(body, release=body.before),
+            lambda body: structs.replace(body, release=body.before),
             "bob",
             "nobody asks for this correction",
         ),
-        (lambda body: replace(body, policy="f" * 64), "bob", "was not active"),
+        (lambda body: structs.replace(body, policy="f" * 64), "bob", "was not active"),
         (
-            lambda body: replace(body, approved_by=("eve",)),
+            lambda body: structs.replace(body, approved_by=("eve",)),
             "bob",
             "names others than those who agreed",
         ),
@@ -367,7 +368,9 @@ def test_an_audit_finds_a_correction_that_too_few_approved(tmp_path: Path) -> No
     records = list(ws.records())
     last = event_of(records[-1], len(records))
     assert isinstance(last.body, PastRedescribed)
-    event = Event(last.at, last.actor, replace(last.body, approved_by=("olga",)))
+    event = Event(
+        last.at, last.actor, structs.replace(last.body, approved_by=("olga",))
+    )
     skipped = records[:-2]  # The second approval is left out.
     skipped.append(seal(event, len(skipped) + 1, skipped[-1].hash))
     with pytest.raises(ChainBreakError, match="was corrected without approval"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from samples.audited import key
 from samples.escrows import (
     OWNED,
@@ -223,7 +224,7 @@ def test_own_code_that_calls_itself_vetted_gets_no_exact_answers(world: World) -
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
     program = program_text(replace(SHARES_A_KERNEL, catalogue="accuracy@1"))
-    terms = replace(honest.terms, program=program, tier="bubblewrap")
+    terms = structs.replace(honest.terms, program=program, tier="bubblewrap")
     proposed = ContractProposed(replace(honest, id="f", terms=terms), "why not")
     world.workspace("amir").turn(lambda entry: entry.add(proposed))
     world.agree("f")

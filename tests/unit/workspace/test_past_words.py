@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import fields, replace
 from oracle.auditor import audit as audited_again
 from samples.first_version import as_written_by, with_policy
 from samples.small import NOON, compiled

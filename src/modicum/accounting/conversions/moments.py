@@ -9,6 +9,9 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from math import exp, log1p
+
+from msgspec import Struct
 
 from modicum.accounting.amounts import Amount, decimal_of, is_infinite, units
 from modicum.accounting.conversions.profiles import check_eps, delta_above
@@ -31,7 +34,6 @@ from modicum.accounting.grid import (
 )
 from modicum.accounting.losses import Total
 from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
-from modicum.core.record import dataclass
 
 # alpha - 1 is searched between e^-40 and e^45: wider than any optimum for rho from
 # 1e-12 to 1e6 and delta from 1e-18 to almost 1.
@@ -39,8 +41,7 @@ _SEARCH_LOW = Decimal(-40)
 _SEARCH_HIGH = Decimal(45)
 
 
-@dataclass(frozen=True, slots=True)
-class Epsilon:
+class Epsilon(Struct, frozen=True):
     """An epsilon at some delta, and how it was obtained.
 
     Attributes:
@@ -129,7 +130,15 @@ def _zcdp(rho: Decimal, ln_delta: Decimal) -> Decimal:
         ln_alpha = alpha.ln()
         return rho * alpha + u - ln_alpha - (ln_delta + ln_alpha) / less_one
 
-    return at(lowest(at, _SEARCH_LOW, _SEARCH_HIGH))
+    about, ln_about = float(rho), float(ln_delta)
+
+    # All terms that can be large are positive, so floats lose nothing by cancellation.
+    def roughly(u: float) -> float:
+        less_one = exp(u)
+        ln_alpha = log1p(less_one)
+        return about * (less_one + 1) + u - ln_alpha - (ln_about + ln_alpha) / less_one
+
+    return at(lowest(at, _SEARCH_LOW, _SEARCH_HIGH, rough=roughly))
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import partial
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from modicum.api.local.balances import Entry
@@ -35,7 +36,6 @@ from modicum.core.errors import (
 )
 from modicum.core.rationals import brief
 from modicum.core.reader import text
-from modicum.core.record import dataclass
 from modicum.ledger import RecordedRelease, RuleLoss, Standing, State, decide
 from modicum.ledger.decision.approvals import approved_by, release_approvals
 from modicum.ledger.log.events import (
@@ -156,8 +156,7 @@ def prepared_past(release: Description, compiled: CompiledPolicy) -> Submission:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Submitter:
+class Submitter(Struct, frozen=True):
     """Brings releases into a ledger, within a turn.
 
     Attributes:

@@ -7,11 +7,13 @@ people agree to is that digest. See ADR 0035.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from modicum.core.canonical import Plain, digest, encode
-from modicum.core.record import dataclass
 from modicum.ledger.log.field_codec import (
     DIGEST,
     HASH_OR_EMPTY,
@@ -61,8 +63,7 @@ class Version(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class QueryTerms:
+class QueryTerms(Struct, frozen=True):
     """Queries are run, and their answers withheld.
 
     Attributes:
@@ -74,8 +75,7 @@ class QueryTerms:
     results: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTerms:
+class TaskTerms(Struct, frozen=True):
     """A program is run on withheld answers, and its scores withheld.
 
     Attributes:
@@ -98,8 +98,7 @@ class TaskTerms:
     charges: tuple[Charge, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OutputTerms:
+class OutputTerms(Struct, frozen=True):
     """Private answers go out.
 
     Attributes:
@@ -109,8 +108,7 @@ class OutputTerms:
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class SignalTerms:
+class SignalTerms(Struct, frozen=True):
     """A score on private answers goes out.
 
     Attributes:
@@ -120,8 +118,7 @@ class SignalTerms:
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class RawSignalTerms:
+class RawSignalTerms(Struct, frozen=True):
     """A score on exact answers goes out. That is not differentially private.
 
     Attributes:

@@ -7,11 +7,11 @@ fields; what they did not know has its default.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
+from msgspec import Struct, field
+
 from modicum.core.canonical import Joined, Plain
-from modicum.core.record import dataclass
 from modicum.ledger.log import contracts
 from modicum.ledger.log.events import (
     EVENT_VERSION,
@@ -132,8 +132,7 @@ def _heading(event: Event) -> dict[str, Plain]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """How one kind of event is stored.
 
     Attributes:

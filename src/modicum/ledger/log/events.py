@@ -16,15 +16,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+
 from modicum.ledger.log.contracts import Contract
 from modicum.ledger.log.days import day_named, day_of
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.release import Part
 
 
-@dataclass(frozen=True, slots=True)
-class DataRegistered:
+class DataRegistered(Struct, frozen=True):
     """A version of a data set lies in the vault. Its first version says whose it is.
 
     Attributes:
@@ -52,8 +52,7 @@ class DataRegistered:
     bits_max: int
 
 
-@dataclass(frozen=True, slots=True)
-class DataShredded:
+class DataShredded(Struct, frozen=True):
     """The key of a version was destroyed: nothing flows from it any more.
 
     Attributes:
@@ -67,8 +66,7 @@ class DataShredded:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ContractProposed:
+class ContractProposed(Struct, frozen=True):
     """Somebody asks for a flow of data.
 
     Attributes:
@@ -80,8 +78,7 @@ class ContractProposed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ContractWithdrawn:
+class ContractWithdrawn(Struct, frozen=True):
     """Who asked for a flow does not ask for it any more.
 
     Attributes:
@@ -93,8 +90,7 @@ class ContractWithdrawn:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class FlowBegun:
+class FlowBegun(Struct, frozen=True):
     """Rows or withheld answers may be read from here on; the use is counted.
 
     Attributes:
@@ -106,8 +102,7 @@ class FlowBegun:
     run: int
 
 
-@dataclass(frozen=True, slots=True)
-class FlowWithheld:
+class FlowWithheld(Struct, frozen=True):
     """A run has ended, and what it computed lies in the vault.
 
     Attributes:
@@ -121,8 +116,7 @@ class FlowWithheld:
     results: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class FlowFailed:
+class FlowFailed(Struct, frozen=True):
     """A run has ended without a result. Why is not told: it may be a fact about rows.
 
     Attributes:
@@ -134,8 +128,7 @@ class FlowFailed:
     run: int
 
 
-@dataclass(frozen=True, slots=True)
-class FlowReleased:
+class FlowReleased(Struct, frozen=True):
     """Something that was withheld goes out from here on.
 
     Attributes:
@@ -147,8 +140,7 @@ class FlowReleased:
     to: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseRequested:
+class ReleaseRequested(Struct, frozen=True):
     """Somebody asks for a release that people must agree to first.
 
     Attributes:
@@ -162,8 +154,7 @@ class ReleaseRequested:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class RequestWithdrawn:
+class RequestWithdrawn(Struct, frozen=True):
     """Who asked for a release does not ask for it any more.
 
     Attributes:
@@ -175,8 +166,7 @@ class RequestWithdrawn:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyProposed:
+class PolicyProposed(Struct, frozen=True):
     """Somebody asks for another policy. Its text is kept verbatim, to be read.
 
     Attributes:
@@ -196,8 +186,7 @@ class PolicyProposed:
 EVENT_VERSION = 5
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyActivated:
+class PolicyActivated(Struct, frozen=True):
     """A policy holds from here on. Its text is kept verbatim.
 
     Attributes:
@@ -218,8 +207,7 @@ class PolicyActivated:
     accepted: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseReserved:
+class ReleaseReserved(Struct, frozen=True):
     """A release was allowed; its loss counts from here on.
 
     Attributes:
@@ -235,37 +223,32 @@ class ReleaseReserved:
     approved_by: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseStarted:
+class ReleaseStarted(Struct, frozen=True):
     """Rows may be read from here on; whatever happens now, it is spent."""
 
     release: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasePosted:
+class ReleasePosted(Struct, frozen=True):
     """The release is out."""
 
     release: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseVoided:
+class ReleaseVoided(Struct, frozen=True):
     """The release was given up before it started; its loss is taken back."""
 
     release: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseExpired:
+class ReleaseExpired(Struct, frozen=True):
     """The reservation ran out before it started; its loss is taken back."""
 
     release: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseDenied:
+class ReleaseDenied(Struct, frozen=True):
     """A release was denied. It spends nothing, and its id may be tried again."""
 
     release: RecordedRelease
@@ -273,8 +256,7 @@ class ReleaseDenied:
     blocking: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PastRecorded:
+class PastRecorded(Struct, frozen=True):
     """A release that happened before; it is counted and cannot be denied.
 
     Attributes:
@@ -288,8 +270,7 @@ class PastRecorded:
     assumptions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PastRedescribed:
+class PastRedescribed(Struct, frozen=True):
     """What was recorded of a past release is corrected: the periods that it reads.
 
     From here on it is charged as it is described now, in the words of the policy that
@@ -311,8 +292,7 @@ class PastRedescribed:
     approved_by: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalGiven:
+class ApprovalGiven(Struct, frozen=True):
     """Somebody agreed to something, or refused to.
 
     Attributes:
@@ -351,8 +331,7 @@ class ApprovalGiven:
             raise ValueError(message)
 
 
-@dataclass(frozen=True, slots=True)
-class Annotated:
+class Annotated(Struct, frozen=True):
     """A remark for whoever reads the log later; it changes nothing.
 
     Attributes:
@@ -364,8 +343,7 @@ class Annotated:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class DisclosureRecorded:
+class DisclosureRecorded(Struct, frozen=True):
     """Something was disclosed outside differential privacy.
 
     No rule can count it; it qualifies every claim about the ledger from here on.
@@ -387,8 +365,7 @@ class DisclosureRecorded:
     metadata: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class RoundOpened:
+class RoundOpened(Struct, frozen=True):
     """A round of planning begins.
 
     Attributes:
@@ -401,8 +378,7 @@ class RoundOpened:
     unlocked: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupActivated:
+class GroupActivated(Struct, frozen=True):
     """A user group may be read from here on.
 
     Attributes:
@@ -414,8 +390,7 @@ class GroupActivated:
     round: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRetired:
+class GroupRetired(Struct, frozen=True):
     """A user group is read no more, and never again.
 
     Attributes:
@@ -427,8 +402,7 @@ class GroupRetired:
     round: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlanCommitted:
+class PlanCommitted(Struct, frozen=True):
     """A plan for many releases was taken; each is reserved by an event of its own.
 
     Attributes:
@@ -475,8 +449,7 @@ Body: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One entry of the log, before it is chained.
 
     Attributes:

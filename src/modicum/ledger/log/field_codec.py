@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
+
 from modicum.core.canonical import Plain
-from modicum.core.record import dataclass
 from modicum.ledger.log.days import day_of
 
 #: Shares of a budget are written in millionths.
 WHOLE_SHARE = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class Codec:
+class Codec(Struct, frozen=True):
     """The form of one field.
 
     Attributes:

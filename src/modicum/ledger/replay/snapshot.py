@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from msgspec import Struct
+
 from modicum.accounting import GRID_VERSION
 from modicum.core.canonical import Joined, Plain, join
-from modicum.core.record import dataclass
 from modicum.ledger.log.events import EVENT_VERSION, PlanCommitted, RoundOpened
 from modicum.ledger.log.release_codec import release_from_plain, release_joined
 from modicum.ledger.state.consent import Agreement
@@ -34,8 +35,7 @@ _LENGTH_BYTES = 8
 _CHECKSUM_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """What is known at one entry of a log.
 
     Attributes:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
+from msgspec import structs
+
 from modicum.accounting.decimals import significant
 from modicum.api.local.explanation.release_text import written
 from modicum.core.errors import Code, InputError, Problem
@@ -104,22 +106,26 @@ class RiskyQuery:
         """What computes its numbers without noise, for each person apart."""
         plan = self._by_person
         keys = (*plan.query.keys, *self.query.lowered.plan.query.keys)
-        return replace(plan, query=replace(plan.query, keys=keys))
+        return structs.replace(plan, query=structs.replace(plan.query, keys=keys))
 
     @property
     def of_everybody(self) -> ExactPlan:
         """What computes who there is, whether the query reads their rows or not."""
         plan = self._by_person
-        query = replace(plan.query, where=None)
-        rows = replace(self.line.statistic, kind="rows", column=None)
-        return replace(plan, query=query, part=EVERYTHING, caps=(), statistics=(rows,))
+        query = structs.replace(plan.query, where=None)
+        rows = structs.replace(self.line.statistic, kind="rows", column=None)
+        return structs.replace(
+            plan, query=query, part=EVERYTHING, caps=(), statistics=(rows,)
+        )
 
     @property
     def _by_person(self) -> ExactPlan:
         plan, tables = self.query.lowered.plan, self.query.asked.tables
         key = Key(self.unit.id, ColumnRef(self.table, self.unit.id))
-        query = replace(plan.query, keys=(key,))
-        return replace(plan, query=query, tables=_all_people(tables, key.column))
+        query = structs.replace(plan.query, keys=(key,))
+        return structs.replace(
+            plan, query=query, tables=_all_people(tables, key.column)
+        )
 
 
 def risky(query: QueryFile) -> RiskyQuery:
@@ -198,4 +204,4 @@ def _all_people(tables: Tables, reference: ColumnRef) -> Tables:
     column = replace(table.columns[reference.column], values=None)
     columns = {**table.columns, reference.column: column}
     named = {**tables.by_name, table.name: replace(table, columns=columns)}
-    return replace(tables, by_name=named)
+    return structs.replace(tables, by_name=named)

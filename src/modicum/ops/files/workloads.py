@@ -6,8 +6,9 @@ import io
 import json
 import os
 import tempfile
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from modicum.core.canonical import encode
 from modicum.core.errors import Code, InputError, Mark, Problem, UsageError

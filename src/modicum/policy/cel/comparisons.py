@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
+from msgspec import Struct
+
 from modicum.core.errors import Code
-from modicum.core.record import dataclass
 from modicum.policy.cel.diagnostics import (
     membership_test,
     needs_number,
@@ -53,8 +54,7 @@ from modicum.release import Vocabulary
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One side of a comparison: what it stands for, and where that is written."""
 
     value: Operand

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, MutableMapping, Seque
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct
 from sqlglot import exp
 
 from modicum.core.errors import check
-from modicum.core.record import dataclass
 from modicum.query.groups import grain_of
 from modicum.query.model import ColumnRef
 from modicum.query.sql import expressions as sql
@@ -27,8 +27,7 @@ ROWS: Final = "n"
 _HEX: Final = frozenset("0123456789abcdef")
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One SELECT: a row for each group, with its keys, its rows and its statistics.
 
     Attributes:
@@ -68,8 +67,7 @@ class Statement:
         return query.sql(dialect=dialect, comments=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Statements:
+class Statements(Struct, frozen=True):
     """All that an engine runs for one plan.
 
     Attributes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+
 from modicum.ledger import GENESIS, Record, RecordedRelease, State
 from modicum.ledger.decision.balances import ReservedRelease
 from modicum.ledger.log.days import day_of
@@ -33,8 +34,7 @@ DENIED = "denied"
 GIVEN_UP = ("voided", "expired")
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """A release that was asked for, or recorded.
 
     Attributes:
@@ -53,8 +53,7 @@ class Attempt:
     day: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TakenBack:
+class TakenBack(Struct, frozen=True):
     """A reservation that was given up, or ran out; its loss stopped counting."""
 
     release: str
@@ -65,8 +64,7 @@ Turn: TypeAlias = RoundOpened | GroupActivated | GroupRetired
 Step: TypeAlias = Attempt | TakenBack | Turn
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """What happened, as of one moment.
 
     Attributes:

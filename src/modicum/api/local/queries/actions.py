@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct
 
 from modicum.api.local.decision import Decision
 from modicum.api.local.queries.execution import answered, must_fit
@@ -23,7 +24,6 @@ from modicum.core.errors import (
     StaleError,
     UsageError,
 )
-from modicum.core.record import dataclass
 from modicum.ledger import ReleaseStatus, Standing
 from modicum.policy import CompiledPolicy
 from modicum.query.hints import remarks
@@ -115,8 +115,7 @@ class Ledger(Planning, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """What became of a query.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
+
+from msgspec.structs import replace
 
 from modicum.api.ports.engine import Engine, Sampler, SecretSource
 from modicum.core.errors import Code, InvariantError, Problem, check
