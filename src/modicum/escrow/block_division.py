@@ -88,7 +88,7 @@ def must_divide(
 def block_of(query: QueryFile, block: Block) -> QueryFile:
     """Return a query that reads the rows of one block, and is else the same."""
     plan = structs.replace(query.lowered.plan, block=block)
-    return replace(query, lowered=replace(query.lowered, plan=plan))
+    return replace(query, lowered=structs.replace(query.lowered, plan=plan))
 
 
 def _tables(query: QueryFile) -> Iterable[Table]:

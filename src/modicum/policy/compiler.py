@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Final, assert_never
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from modicum.accounting import Budget, Filter, filter_for, refuse_unproven
@@ -77,8 +77,7 @@ def _rules_of(base: BasePolicy, policy: Policy) -> int:
             assert_never(base)
 
 
-@dataclass(frozen=True)
-class CompiledPolicy:
+class CompiledPolicy(Struct, frozen=True, dict=True):
     """A policy and its rules.
 
     Attributes:

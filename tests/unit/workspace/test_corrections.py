@@ -314,7 +314,7 @@ def cheaper(release: RecordedRelease) -> RecordedRelease:
     """Return a release whose mechanism costs nothing."""
     (one,) = release.mechanisms
     free = {unit: Loss((0,) * len(x.coordinates)) for unit, x in one.losses.items()}
-    return replace(release, mechanisms=(replace(one, losses=free),))
+    return structs.replace(release, mechanisms=(replace(one, losses=free),))
 
 
 @pytest.mark.spec("LED-25")

@@ -225,7 +225,7 @@ def test_own_code_that_calls_itself_vetted_gets_no_exact_answers(world: World) -
     assert isinstance(honest.terms, TaskTerms)
     program = program_text(replace(SHARES_A_KERNEL, catalogue="accuracy@1"))
     terms = structs.replace(honest.terms, program=program, tier="bubblewrap")
-    proposed = ContractProposed(replace(honest, id="f", terms=terms), "why not")
+    proposed = ContractProposed(structs.replace(honest, id="f", terms=terms), "why not")
     world.workspace("amir").turn(lambda entry: entry.add(proposed))
     world.agree("f")
     with pytest.raises(VerificationError, match="calls itself `accuracy@1`"):

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from msgspec import structs
 from samples.audited import key
 from samples.escrows import OWNED, POLICY, PROGRAM, ROWS, TABLES, World, query
 from samples.first_version import take_up
@@ -413,7 +414,7 @@ def test_a_contract_of_somebody_s_own_for_what_cannot_run_uses_nothing_up(
     world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM)
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
-    forged = replace(honest, id="f", terms=replace(honest.terms, **odd))
+    forged = structs.replace(honest, id="f", terms=structs.replace(honest.terms, **odd))
     proposed = ContractProposed(forged, "why not")
     world.workspace("amir").turn(lambda entry: entry.add(proposed))
     world.agree("f")

@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+from msgspec import structs
 from oracle.escrow import permits
 from samples.escrows import OWNED, POLICY, ROWS, TABLES, World, query
 from samples.first_version import take_up
@@ -715,7 +716,7 @@ def test_a_contract_of_somebody_s_own_for_what_cannot_run_costs_nothing(
     world.office("amir").ask_task(HEADING, "q", PROGRAM, blocks=TWENTY)
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
-    forged = replace(honest, id="f", terms=replace(honest.terms, **odd))
+    forged = structs.replace(honest, id="f", terms=structs.replace(honest.terms, **odd))
     workspace = world.workspace("amir")
     workspace.turn(lambda entry: entry.add(ContractProposed(forged, "why not")))
     world.agree("f")
@@ -748,7 +749,9 @@ def test_a_text_that_says_something_else_than_is_charged_does_not_run(
     (charge,) = terms.charges
     assert old in charge.text
     lying = charge._replace(text=charge.text.replace(old, new, 1))
-    forged = replace(honest, id="f", terms=replace(terms, charges=(lying,)))
+    forged = structs.replace(
+        honest, id="f", terms=structs.replace(terms, charges=(lying,))
+    )
     workspace = world.workspace("amir")
     workspace.turn(lambda entry: entry.add(ContractProposed(forged, "why not")))
     world.agree("f")
@@ -763,7 +766,9 @@ def test_more_blocks_than_are_priced_do_not_run(world: World) -> None:
     world.office("amir").ask_task(HEADING, "q", PROGRAM, blocks=TWENTY)
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
-    forged = replace(honest, id="f", terms=replace(honest.terms, blocks=2))
+    forged = structs.replace(
+        honest, id="f", terms=structs.replace(honest.terms, blocks=2)
+    )
     workspace = world.workspace("amir")
     workspace.turn(lambda entry: entry.add(ContractProposed(forged, "why not")))
     world.agree("f")

@@ -7,7 +7,6 @@ people agree to is that digest. See ADR 0035.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -141,8 +140,7 @@ LettingGo: TypeAlias = OutputTerms | SignalTerms | RawSignalTerms
 Terms: TypeAlias = Computing | LettingGo
 
 
-@dataclass(frozen=True)
-class Contract:
+class Contract(Struct, frozen=True, dict=True):
     """What may flow, under which conditions.
 
     Attributes:

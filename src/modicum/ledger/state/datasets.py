@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from modicum.core.canonical import digest, encode
 from modicum.core.diagnostics import nearest
@@ -25,8 +27,7 @@ DATA_KIND: Final = "modicum-data-version/v1"
 QUORUM_SINCE: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class DataVersion:
+class DataVersion(Struct, frozen=True):
     """A version of a data set, in the vault.
 
     Attributes:
@@ -67,8 +68,7 @@ class DataVersion:
         )
 
 
-@dataclass
-class DataSet:
+class DataSet(Struct):
     """A data set, as its owners registered it.
 
     Attributes:

@@ -6,8 +6,9 @@ Nothing flows unless this permits it, and it permits nothing by default: see ADR
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, ConflictError, InputError, Problem
@@ -57,8 +58,7 @@ EscrowBody: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(Struct, frozen=True):
     """What else the ledger knows when something happens in the escrow.
 
     Attributes:
@@ -82,8 +82,7 @@ class Around:
     disclosures: Collection[str]
 
 
-@dataclass
-class Escrow:
+class Escrow(Struct):
     """All of the escrow, up to the head.
 
     Attributes:

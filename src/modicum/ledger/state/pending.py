@@ -6,7 +6,7 @@ who asks does not approve it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, ConflictError, Mark, Problem
@@ -14,8 +14,7 @@ from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import PolicyProposed, ReleaseRequested, RequestWithdrawn
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A release that somebody asks for. What it is stands in its entry.
 
     Attributes:
@@ -40,8 +39,7 @@ class Request:
         return day_of(self.at)
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A policy that somebody asks for. Its text stands in its entry.
 
     Attributes:
@@ -59,8 +57,7 @@ class Proposal:
     seq: int
 
 
-@dataclass
-class Pending:
+class Pending(Struct):
     """What waits for people, up to the head.
 
     Attributes:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, ConflictError, Problem
@@ -14,8 +17,7 @@ from modicum.ledger.log.events import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """When a user group may be read.
 
     Attributes:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import msgspec
+from msgspec import Struct, field
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.errors import Code, ConflictError, Problem
@@ -56,8 +55,7 @@ _BRINGING_IN = (ReleaseReserved, PastRecorded)
 _MOVING = (ReleaseStarted, ReleasePosted, ReleaseVoided, ReleaseExpired)
 
 
-@dataclass(frozen=True, slots=True)
-class ActivePolicy:
+class ActivePolicy(Struct, frozen=True):
     """A policy that holds or held, as it was activated.
 
     Attributes:
@@ -100,7 +98,7 @@ class JustStarted(NamedTuple):
         return self.releases if same else ()
 
 
-class LossChange(msgspec.Struct, frozen=True):
+class LossChange(Struct, frozen=True):
     """A loss that came in with an event, or was taken back by one.
 
     Attributes:
@@ -118,8 +116,7 @@ class LossChange(msgspec.Struct, frozen=True):
     instead_of: RecordedRelease | None = None
 
 
-@dataclass
-class State:
+class State(Struct):
     """Everything that the log says, up to its head.
 
     The owner may mutate it by `apply`; a failed `apply` leaves it unchanged.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+
+from msgspec.structs import replace
 
 from modicum.api.local.balances import Entry, LedgerBalances
 from modicum.api.local.escrow.declared_tables import newest_of
