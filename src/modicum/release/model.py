@@ -46,7 +46,7 @@ class Mechanism:
         sampling: The secret sample of that which it runs on; None for all of it.
         mark: Where it stands.
         cost_mark: Where its costs stand.
-        truth_mark: Where its `truth` stands.
+        parameter_mark: Where its first parameter stands.
         plain: All of it but the marks as plain data, with exact numbers as text.
         encoded: The canonical bytes of that.
         elsewhere: All but its part, as plain data.
@@ -66,7 +66,7 @@ class Mechanism:
     sampling: Sampling | None = None
     mark: Mark | None = None
     cost_mark: Mark | None = None
-    truth_mark: Mark | None = None
+    parameter_mark: Mark | None = None
     plain: Mapping[str, Plain] = field(init=False, repr=False, compare=False)
     encoded: bytes = field(init=False, repr=False, compare=False)
     elsewhere: Mapping[str, Plain] = field(init=False, repr=False, compare=False)

@@ -9,7 +9,7 @@ import pytest
 
 from modicum.accounting.budgets import ApproxBudget
 from modicum.accounting.calibration import meets
-from modicum.accounting.mechanism_registry import curve_of_kind, kind_named
+from modicum.accounting.named_mechanisms import curve_of_kind, kind_named
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
 from modicum.release import Label, Mechanism, Vocabulary, parse_release, price

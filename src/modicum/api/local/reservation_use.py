@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, SupportsIndex
 
 from modicum.accounting import Loss
 from modicum.accounting.losses import total_of
+from modicum.accounting.mechanisms import RELEASE_KINDS
+from modicum.accounting.mechanisms.kind import Noise
 from modicum.api.ports.engine import Engines, Sampler
 from modicum.api.ports.reservation import InUse, Reserved, ReservedLoss, loss_of_unit
 from modicum.core.canonical import Plain
@@ -26,11 +28,8 @@ if TYPE_CHECKING:
     from modicum.query.query_file import QueryFile
     from modicum.query.results import Answers
 
-#: The noise of a kind of mechanism, and what its scale is called.
-_KINDS: Final[Mapping[str, tuple[str, str]]] = {
-    "discrete-gaussian": ("gaussian", "sigma"),
-    "discrete-laplace": ("laplace", "scale"),
-}
+#: So many numbers are drawn together, where the noise is made from several.
+_AT_A_TIME: Final = 1024
 #: Far above any noise that is drawn, and within floats.
 _FLOATS_MAX: Final = 10**300
 
@@ -55,13 +54,15 @@ def with_noise(
         UnavailableError: If the sampler fails.
     """
     use.must_run()  # What the numbers are computed from may be read only now.
-    if mechanism.kind not in _KINDS:
+    noise = _noise_of(mechanism.kind)
+    if noise is None:
+        drawn = sorted(name for name in RELEASE_KINDS if _noise_of(name))
         raise fail(
             Code.DOES_NOT_FIT,
             f"`{mechanism.name}` is `{mechanism.kind}`: modicum draws discrete noise",
             notes=("what is drawn must be what is priced",),
-            help="reserve  discrete-gaussian  or  discrete-laplace,  in steps of a"
-            " size that you choose",
+            help=f"reserve  {'  or  '.join(drawn)},  in steps of a size"
+            " that you choose",
         )
     if mechanism.sampled:
         raise fail(
@@ -69,13 +70,27 @@ def with_noise(
             f"`{mechanism.name}` runs on a secret sample, which nobody here draws",
             help="ask a private query: it draws the sample itself",
         )
-    noise, called = _KINDS[mechanism.kind]
-    scale = _float_above(mechanism.parameter(called))
+    exact = mechanism.parameter(noise.scale)
+    scale = _float_above(exact) if noise.made is None else exact
     numbers = _whole(values)
     for moved in mechanism.sensitivities.values():
-        sampler.check(noise, scale, moved)
+        sampler.check(noise.law, scale, moved)
     use.claim(mechanism.name)
-    return sampler.add(noise, scale, numbers)
+    if noise.made is None:
+        return sampler.add(noise.law, scale, numbers)
+    draws = _draws(sampler, noise.law, scale)
+    known = {**RELEASE_KINDS[mechanism.kind].defaults, **mechanism.parameters}
+    return [number + noise.made(draws, known) for number in numbers]
+
+
+def _noise_of(kind: str) -> Noise | None:
+    return RELEASE_KINDS[kind].noise if kind in RELEASE_KINDS else None
+
+
+def _draws(sampler: Sampler, law: str, scale: Fraction) -> Iterator[int]:
+    """Yield noise around 0, without end."""
+    while True:
+        yield from sampler.add(law, scale, [0] * _AT_A_TIME)
 
 
 def _float_above(scale: Fraction) -> Fraction:

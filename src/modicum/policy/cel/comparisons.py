@@ -127,7 +127,7 @@ class Comparisons:
             case TextField(scope=scope, name=name):
                 return TextIn(scope, name, frozenset({value}))
             case KindField():
-                from modicum.policy.implication.worlds import MECHANISM_KINDS
+                from modicum.accounting.mechanisms import MECHANISM_KINDS
 
                 _check_known(
                     Code.UNKNOWN_MECHANISM, "mechanism", value, MECHANISM_KINDS, part
@@ -242,7 +242,7 @@ class Comparisons:
             case str(known) | AttributeName(name=known):
                 return Constant(value=test.passes(known, part))
             case KindField():
-                from modicum.policy.implication.worlds import MECHANISM_KINDS
+                from modicum.accounting.mechanisms import MECHANISM_KINDS
 
                 return _kind_in(
                     kind for kind in MECHANISM_KINDS if test.passes(kind, part)

@@ -19,6 +19,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from modicum.accounting.mechanisms import MECHANISM_KINDS
 from modicum.policy.implication.formulas import (
     FALSE,
     TRUE,
@@ -50,7 +51,6 @@ from modicum.policy.predicates import (
     atoms,
 )
 from modicum.release import Vocabulary
-from modicum.release.parser import KINDS, PLANNED_KINDS
 
 #: What another text is called where nothing is asked of it.
 _READABLE = "something-else"
@@ -97,9 +97,6 @@ def _strange(texts: Iterable[str]) -> str:
     letters = (chr(code) for code in range(ord("a"), 0x10000))
     return next(one for one in letters if one.isalpha() and one not in used)
 
-
-#: The values of ``m.mechanism``.
-MECHANISM_KINDS = tuple(sorted({*KINDS, *PLANNED_KINDS}))
 
 _NO, _YES = 0b01, 0b10
 
