@@ -154,6 +154,11 @@ def test_only_whole_numbers_get_noise_and_no_other_is_told(
             Code.DOES_NOT_FIT,
         ),
         (
+            mo.laplace(name="n", attributes=["age"], discrete=True,
+                       cost={"user": mo.pure_dp(Fraction("0.001"))}),
+            Code.MISSING_KEY,
+        ),
+        (
             {**GAUSSIAN, "sampling": {"unit": "user", "rate": Fraction(1, 2)}},
             Code.NOT_SUPPORTED,
         ),

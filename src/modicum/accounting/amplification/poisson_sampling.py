@@ -42,15 +42,13 @@ _RATE_DIGITS = Decimal("1e-40")
 
 @lru_cache(maxsize=256)
 @precise
-def poisson(base: Curve, *, sampling_rate: Fraction, mirrored: bool = False) -> Curve:
+def poisson(base: Curve, *, sampling_rate: Fraction) -> Curve:
     """Return the curve of any mechanism on a Poisson sample.
 
     Args:
         base: The mechanism's curve under add/remove.
         sampling_rate: Probability that an instance of the unit is in the sample,
             the same for all, each independently; from 0 to 1.
-        mirrored: Whether a mirror swaps the two distributions of every pair, as with
-            a noise density and its shift: the proof is at the top of this module.
 
     Returns:
         The least of the bounds by all Renyi orders, by pure eps, and without
@@ -74,13 +72,20 @@ def poisson(base: Curve, *, sampling_rate: Fraction, mirrored: bool = False) -> 
         >>> f"{sampled.eps:.9g}"
         '0.158565079'
     """
-    rate = sampling_rate
+    return _on_poisson_sample(base, sampling_rate, removal=3)
+
+
+def _on_poisson_sample(base: Curve, rate: Fraction, *, removal: int) -> Curve:
+    """Return the sampled curve; `removal` covers the direction that is not a sum.
+
+    Zhu & Wang's theorem has the factor 3 on all powers from 3 on. It is 1 for
+    mirrored pairs only, and nobody but `laplace.poisson_laplace` asks for that.
+    """
     require_probability("the sampling rate", rate)
 
     @lru_cache(maxsize=ORDER_MAX)
     def grown(power: int) -> Decimal:
-        # Zhu & Wang's factor 3 covers the direction that is no sum over powers.
-        factor = 1 if power == 2 or mirrored else 3
+        factor = 1 if power == 2 else removal
         return factor * growth(times(power - 1, base.at(Fraction(power))))
 
     @lru_cache(maxsize=ORDER_MAX)

@@ -160,8 +160,20 @@ def declared_renyi(
 def curve_of_guarantee(budget: Budget) -> Curve:
     """Return the curve of any mechanism with a guarantee.
 
+    Args:
+        budget: The guarantee.
+
+    Returns:
+        The curve by the function above that is for its measure.
+
     Raises:
         InputError: If it is unlimited.
+
+    Neighboring relation:
+        The one the guarantee holds under.
+
+    Source:
+        As for the function of its measure.
 
     Examples:
         >>> curve = curve_of_guarantee(GdpBudget(Fraction(2)))

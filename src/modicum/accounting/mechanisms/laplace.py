@@ -58,6 +58,8 @@ def _laplace_rdp(e: Decimal, order: Fraction) -> Decimal:
     return e + inner.ln() / (a - 1)
 
 
+@lru_cache(maxsize=256)
+@precise
 def poisson_laplace(
     *, sensitivity_l1: Fraction, scale: Fraction, sampling_rate: Fraction
 ) -> Curve:
@@ -70,7 +72,8 @@ def poisson_laplace(
             the same for all, each independently; from 0 to 1.
 
     Returns:
-        As for `amplification.poisson`, where a mirror swaps noise and shifted noise.
+        As for `amplification.poisson`, but for a factor that mirrored pairs, such as
+        this noise and its shift, do not need.
 
     Raises:
         InputError: If the rate is not a probability.
@@ -79,8 +82,8 @@ def poisson_laplace(
         Add/remove, before and after.
 
     Source:
-        Zhu & Wang 2019, Thm 6 (ICML, PMLR 97); the mirrored pair has a proof of its
-        own, in `amplification.poisson_sampling`.
+        Zhu & Wang 2019, Thm 6 (ICML, PMLR 97); mirrored pairs have a proof of their
+        own, at the top of `amplification.poisson_sampling`.
 
     Examples:
         >>> curve = poisson_laplace(
@@ -90,10 +93,10 @@ def poisson_laplace(
         >>> f"{curve.at(Fraction(8)):.9g}"
         '0.000349726910'
     """
-    from modicum.accounting.amplification import poisson
+    from modicum.accounting.amplification.poisson_sampling import _on_poisson_sample
 
     base = laplace(sensitivity_l1=sensitivity_l1, scale=scale)
-    return poisson(base, sampling_rate=sampling_rate, mirrored=True)
+    return _on_poisson_sample(base, sampling_rate, removal=1)
 
 
 def describe_laplace(

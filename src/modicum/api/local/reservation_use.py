@@ -70,7 +70,14 @@ def with_noise(
             f"`{mechanism.name}` runs on a secret sample, which nobody here draws",
             help="ask a private query: it draws the sample itself",
         )
-    exact = mechanism.parameter(noise.scale)
+    known = {**RELEASE_KINDS[mechanism.kind].defaults, **mechanism.parameters}
+    if noise.scale not in known:
+        raise fail(
+            Code.MISSING_KEY,
+            f"`{mechanism.name}` is reserved without `{noise.scale}`",
+            help=f"reserve it by `{noise.scale}` and `sensitivity`, not by its cost",
+        )
+    exact = known[noise.scale]
     scale = _float_above(exact) if noise.made is None else exact
     numbers = _whole(values)
     for moved in mechanism.sensitivities.values():
@@ -79,7 +86,6 @@ def with_noise(
     if noise.made is None:
         return sampler.add(noise.law, scale, numbers)
     draws = _draws(sampler, noise.law, scale)
-    known = {**RELEASE_KINDS[mechanism.kind].defaults, **mechanism.parameters}
     return [number + noise.made(draws, known) for number in numbers]
 
 
