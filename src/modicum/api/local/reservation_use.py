@@ -70,7 +70,7 @@ def with_noise(
             f"`{mechanism.name}` runs on a secret sample, which nobody here draws",
             help="ask a private query: it draws the sample itself",
         )
-    known = {**RELEASE_KINDS[mechanism.kind].defaults, **mechanism.parameters}
+    known = mechanism.parameters
     if noise.scale not in known:
         raise fail(
             Code.MISSING_KEY,
