@@ -66,7 +66,7 @@ def test_a_release_can_price_it(kind: Kind) -> None:
         assert parameter.least == 0 or parameter.whole
         assert parameter.most in {None, 1}
     more = {
-        name: parameter.default or Fraction(9, 10)
+        name: parameter.default or Fraction(100 if parameter.whole else "0.9")
         for name, parameter in kind.described.items()
     }
     curve = kind.build(complete_values(kind, more))
