@@ -12,6 +12,7 @@ from modicum.cli.exit_codes import Exit, exit_for
 from modicum.cli.options import DEFAULT_LEDGER, Actor, EveryRule, Json, Ledger, Policy
 from modicum.cli.output import note, print_decision, print_json, reporting
 from modicum.core.errors import ModicumError, printable
+from modicum.engines.factory import ENGINE_NAMES
 
 if TYPE_CHECKING:
     from modicum.api.local.ledger_view import LedgerView
@@ -274,7 +275,7 @@ def run(
     query: QueryPath,
     data: Data = None,
     engine: Annotated[
-        str, typer.Option("--engine", help="Where it is computed: duckdb or spark.")
+        str, typer.Option("--engine", help=f"Where it is computed: {ENGINE_NAMES}.")
     ] = "duckdb",
     spark_master: Annotated[
         str, typer.Option("--spark-master", help="The cluster that spark runs on.")

@@ -363,7 +363,7 @@ class Use(Reservation):
         Args:
             query: The query; its release is the one that is reserved.
             data: Where its rows are, as `ws.queries.run` takes it.
-            engine: `duckdb` or `spark`.
+            engine: What it is called, such as `duckdb`.
             spark_master: The cluster that Spark runs on.
 
         Raises:

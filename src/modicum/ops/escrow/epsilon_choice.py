@@ -34,7 +34,7 @@ from modicum.api.schema import shape as schema
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.rationals import number_spelled
-from modicum.engines.factory import SystemSecrets, open_engine
+from modicum.engines.factory import EngineOptions, SystemSecrets, open_engine
 from modicum.ledger.log.contracts import Charge, QueryTerms, Version
 from modicum.ledger.state.datasets import DataSet
 from modicum.ledger.state.flow import Flow
@@ -326,7 +326,7 @@ def own_risk(ws: Workspace, asked: QueryRisk) -> Risk:
     one = asked.asked
     with ws.escrow.own_rows([asked.data]) as rows:
         source = {one.table: rows[asked.data.id]}
-        with open_engine("duckdb", source, spills=False) as engine:
+        with open_engine("duckdb", source, EngineOptions(spills=False)) as engine:
             engine.check(one.of_each_person)
             lots, name = SystemSecrets().draw(), one.line.statistic.name
             everybody = engine.run(one.of_everybody, lots)[name]

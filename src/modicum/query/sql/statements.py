@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 from sqlglot import exp
@@ -18,9 +18,6 @@ from modicum.query.sql.conditions import conditions, in_some_box, key_value
 from modicum.query.sql.names import Names
 from modicum.query.statistics import ExactPlan, KeyValue, Secrets, Statistic
 from modicum.query.tables import ColumnType, Table
-
-#: The engines' ways of writing SQL.
-Dialect: TypeAlias = Literal["duckdb", "spark"]
 
 #: What every statement calls the number of rows of a group.
 ROWS: Final = "n"
@@ -47,22 +44,24 @@ class Statement(Struct, frozen=True):
     def over(
         self,
         relations: Mapping[str, exp.Select],
-        dialect: Dialect,
+        dialect: str,
         *,
-        kept: Collection[str] = (),
+        kept: Collection[str] | None = (),
     ) -> str:
         """Return the text of the statement for an engine.
 
         Args:
             relations: By name, what each relation is.
-            dialect: The engine's way of writing.
+            dialect: The engine's way of writing, as sqlglot calls it.
             kept: The relations that an engine should keep, since reading them again
-                takes long.
+                takes long; None if it cannot be told to.
         """
         query = self.query.copy()
-        named = [Step(name, rows, name in kept) for name, rows in relations.items()]
+        named = [
+            Step(name, rows, name in (kept or ())) for name, rows in relations.items()
+        ]
         for step in (*named, *self.steps):
-            keep = step.kept if dialect == "duckdb" else None
+            keep = None if kept is None else step.kept
             query = query.with_(step.name, as_=step.rows, materialized=keep, copy=False)
         return query.sql(dialect=dialect, comments=False)
 

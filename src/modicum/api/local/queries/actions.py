@@ -206,7 +206,7 @@ class Queries:
             query: The query.
             data: By table, where its rows are: paths, as `--data` takes them, or rows
                 in memory. Of a query that reads one table, also this alone.
-            engine: `duckdb` or `spark`.
+            engine: What it is called, such as `duckdb`.
             spark_master: The cluster that Spark runs on.
             begun: Told when it is started, before a row is read.
             complete: Given the answers, before the release is posted.
@@ -326,7 +326,7 @@ class Where:
     Attributes:
         data: By table, where its rows are; of a query that reads one table, also this
             alone.
-        engine: `duckdb` or `spark`.
+        engine: What it is called, such as `duckdb`.
         spark_master: The cluster that Spark runs on.
     """
 
