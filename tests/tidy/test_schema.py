@@ -8,7 +8,8 @@ import typing
 import pytest
 from samples.tools import tool
 
-from modicum.api.schema.shape import Amount, Shape
+from modicum.api.schema.policy import RuleStanding
+from modicum.api.schema.shape import Amount, Shape, columns
 
 SHAPES = [*tool("json_reference").shapes().values()]
 #: Numbers that are never infinite.
@@ -34,3 +35,15 @@ def test_a_shape_is_frozen_and_its_fields_have_names(shape: type[Shape]) -> None
     assert not own.forbid_unknown_fields
     given = inspect.signature(shape).parameters.values()
     assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in given)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda one: one.__name__)
+def test_columns_have_a_heading_and_a_place_of_their_own(shape: type[Shape]) -> None:
+    found = columns(shape).values()
+    assert len({one.heading for one in found}) == len(found)
+    assert len({one.place for one in found}) == len(found)
+
+
+def test_columns_stand_in_their_places() -> None:
+    headings = [one.heading for one in columns(RuleStanding).values()]
+    assert headings == ["RULE", "", "SPENT", "LIMIT", "SCALE", "STATE", "FULLEST CELL"]

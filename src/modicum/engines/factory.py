@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from modicum.core.diagnostics import nearest
@@ -80,6 +78,8 @@ def engine_named(name: str) -> EngineKind:
                 help="it is one of " + ", ".join(ENGINES),
             )
         )
+    from importlib.util import find_spec
+
     kind = ENGINES[name]
     if find_spec(kind.library) is None:
         package = f"modicum[{extra_of(kind.library)}]"
@@ -101,6 +101,8 @@ class SystemSecrets:
 
     def draw(self) -> Secrets:
         """Return new secrets that nobody can guess."""
+        import secrets
+
         from modicum.query.statistics import Secrets
 
         # A shorter key leaves room for a row's id in one block of SHA-256.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from modicum.api.schema.ledger import Head, Spender
 from modicum.api.schema.problem import Problem
-from modicum.api.schema.shape import Amount, Digest, Shape
+from modicum.api.schema.shape import Amount, Column, Digest, Shape
 
 
 class NamedPolicy(Shape, frozen=True, kw_only=True):
@@ -80,21 +80,21 @@ class RuleStanding(Shape, frozen=True, kw_only=True):
         state: `ok`, `near` (from four fifths of the limit), `OVER` or `not limited`.
     """
 
-    rule: str
+    rule: Annotated[str, Column("RULE", 1)]
     unit: str
     stage: Literal["history"]
-    cell: str | None
+    cell: Annotated[str | None, Column("FULLEST CELL", 7, wraps=True)]
     cells_denying: int
-    allowed: bool
+    allowed: Annotated[bool, Column("", 2, spare=True)]
     cause: str | None
-    measure: str
-    spent: Amount
-    limit: Amount
+    measure: Annotated[str, Column("SCALE", 5, wraps=True, spare=True)]
+    spent: Annotated[Amount, Column("SPENT", 3)]
+    limit: Annotated[Amount, Column("LIMIT", 4)]
     budget: str
     approx_dp: ApproxDp | None
     when: str
     source: tuple[str, ...]
-    state: str
+    state: Annotated[str, Column("STATE", 6)]
 
 
 class ActivePolicy(Shape, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import msgspec.structs
@@ -35,6 +35,33 @@ class Amount(float):
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """An input or an answer. Readers ignore keys that they do not know."""
+
+
+class Column(NamedTuple):
+    """How lists for people show a field: `x: Annotated[Amount, Column("X", 3)]`.
+
+    Attributes:
+        heading: What stands above it.
+        place: Columns stand in the order of their places.
+        wraps: Whether long texts in it are wrapped.
+        spare: Whether it is left out where there is too little room.
+    """
+
+    heading: str
+    place: int
+    wraps: bool = False
+    spare: bool = False
+
+
+def columns(kind: type[Shape]) -> dict[str, Column]:
+    """Return the columns of a shape by the names of their fields, in order."""
+    found = {
+        field.name: one
+        for field in msgspec.structs.fields(kind)
+        for one in getattr(field.type, "__metadata__", ())
+        if isinstance(one, Column)
+    }
+    return dict(sorted(found.items(), key=lambda one: one[1].place))
 
 
 def encode(value: object) -> bytes:
