@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from msgspec.structs import replace
 
 from modicum.ledger.decision.approvals import approvals_required
-from modicum.ledger.log.release_codec import release_from_plain
+from modicum.ledger.log.codec import release_from_plain
 from modicum.policy import Policy
 from modicum.policy.compiler import compile_text
 from modicum.policy.model import Approval

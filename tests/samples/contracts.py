@@ -21,18 +21,20 @@ from modicum.ledger.log.contracts import (
     Terms,
     Version,
 )
-from modicum.ledger.log.events import (
-    ApprovalGiven,
-    Body,
+from modicum.ledger.log.escrow_events import (
     ContractProposed,
     ContractWithdrawn,
     DataRegistered,
     DataShredded,
-    DisclosureRecorded,
     FlowBegun,
     FlowFailed,
     FlowReleased,
     FlowWithheld,
+)
+from modicum.ledger.log.events import (
+    ApprovalGiven,
+    Body,
+    DisclosureRecorded,
     PolicyActivated,
     ReleasePosted,
     ReleaseReserved,

@@ -12,16 +12,16 @@ from msgspec import structs
 from modicum.api.local import Workspace
 from modicum.core.canonical import digest, encode
 from modicum.ledger import GENESIS, Event, Record, RecordedRelease, event_of, seal
-from modicum.ledger.log.event_codec import to_plain
-from modicum.ledger.log.events import NAMES, Body, PastRecorded, PolicyActivated
+from modicum.ledger.log.events import Body, PastRecorded, PolicyActivated
 from modicum.policy import CompiledPolicy
 from samples.audited import ASKING, activated, at, priced
 from samples.small import compiled
+from samples.stored import to_plain
 
 #: The fields that version 2 added to an event.
 LATER: Mapping[str, tuple[str, ...]] = {
-    NAMES[PolicyActivated]: ("reason", "accepted"),
-    NAMES[PastRecorded]: ("assumptions",),
+    PolicyActivated.kind: ("reason", "accepted"),
+    PastRecorded.kind: ("assumptions",),
 }
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.core.extras import extra_of, not_installed
-from modicum.core.record import dataclass
 
 if TYPE_CHECKING:
     from modicum.engines.sql_engine import SqlEngine
     from modicum.query.statistics import Secrets
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
+class EngineOptions(Struct, frozen=True):
     """What whoever opens an engine may ask for; an engine ignores what it has not.
 
     Attributes:
@@ -33,8 +33,7 @@ class EngineOptions:
     spills: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class EngineKind:
+class EngineKind(Struct, frozen=True):
     """An engine that can be chosen.
 
     Attributes:

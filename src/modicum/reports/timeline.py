@@ -20,7 +20,6 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
-    event_name,
 )
 from modicum.reports.approval_cases import Cases
 from modicum.reports.escrow_timeline import EscrowTimeline
@@ -125,7 +124,7 @@ class Timeline:
         """Add one event."""
         told = Placed(seq, event.at, event.actor, event.version)
         self.last = told
-        self.kinds[event_name(event.body)] += 1
+        self.kinds[event.body.kind] += 1
         self.matters.tell(told, event.body)
         self.escrow.tell(told, event.body)
         match event.body:
@@ -179,7 +178,7 @@ class Timeline:
         body: ReleaseStarted | ReleasePosted | ReleaseVoided | ReleaseExpired,
     ) -> None:
         release = self.releases[body.release]
-        release.status = event_name(body).removeprefix("release-")
+        release.status = body.kind.removeprefix("release-")
         release.changed_at = told.at
         if isinstance(body, ReleaseVoided):
             release.reason = body.reason

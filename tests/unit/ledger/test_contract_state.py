@@ -25,25 +25,26 @@ from modicum.ledger.log.contracts import (
     from_plain,
     to_plain,
 )
+from modicum.ledger.log.escrow_events import (
+    ContractProposed,
+    ContractWithdrawn,
+    DataRegistered,
+    DataShredded,
+    FlowBegun,
+    FlowFailed,
+    FlowReleased,
+    FlowWithheld,
+)
 from modicum.ledger.log.events import (
     EVENT_VERSION,
     Annotated,
     ApprovalGiven,
     Body,
-    ContractProposed,
-    ContractWithdrawn,
-    DataRegistered,
-    DataShredded,
     DisclosureRecorded,
     Event,
-    FlowBegun,
-    FlowFailed,
-    FlowReleased,
-    FlowWithheld,
     ReleaseReserved,
     ReleaseStarted,
 )
-from modicum.ledger.replay.snapshot import _state as restored_plain
 from modicum.ledger.state.flow import disclosed, disclosure_of
 from modicum.release import EVERYTHING
 
@@ -149,7 +150,7 @@ class Log:
 
 
 def restored(state: State) -> State:
-    return restored_plain(json.loads(json.dumps(state.small_to_plain())))
+    return State.restored(json.loads(json.dumps(state.small_to_plain())))
 
 
 def word(state: State, digest: str, *, yes: bool = True) -> ApprovalGiven:

@@ -20,7 +20,6 @@ from modicum.api.local import Workspace
 from modicum.client import retry_connection
 from modicum.client.workspace import RemoteWorkspace
 from modicum.ledger import event_of
-from modicum.ledger.log.events import event_name
 from modicum.server.rate_limits import Rates
 
 CUTS = ("before", "half", "after", "torn")
@@ -36,9 +35,7 @@ class Cut:
 
     def written(self) -> Counter[str]:
         """Return how often each kind of event stands in the log."""
-        return Counter(
-            event_name(event_of(one, one.seq).body) for one in self.here.records()
-        )
+        return Counter(event_of(one, one.seq).body.kind for one in self.here.records())
 
     def keys(self) -> list[bytes]:
         """Return the keys that were sent, in order."""

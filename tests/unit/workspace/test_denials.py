@@ -18,7 +18,7 @@ from modicum.api.local.repeated_denials import Denials
 from modicum.api.local.submit import prepared
 from modicum.core.errors import ConflictError
 from modicum.ledger import Event, Record, event_of, seal
-from modicum.ledger.log.events import Annotated, ReleaseDenied, event_name
+from modicum.ledger.log.events import Annotated, ReleaseDenied
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.system.clock import FixedClock
 
@@ -51,7 +51,7 @@ def told_already(log: Sequence[Event], denial: Event) -> int | None:
                 denial.body,
             )
             return seq if same else None
-        if event_name(body) not in BETWEEN:
+        if body.kind not in BETWEEN:
             return None
     return None
 
@@ -151,7 +151,7 @@ def submit(
     expected = list(before)
     # What ran out in the meantime is taken back first.
     for event in after[len(before) :]:
-        if event_name(event.body) != "release-expired":
+        if event.body.kind != "release-expired":
             break
         expected.append(event)
     at = max(ledger.clock.now(), expected[-1].at)

@@ -39,7 +39,7 @@ from modicum.core.errors import (
 from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program, Range
 from modicum.ledger.log.contracts import TaskTerms, Version
-from modicum.ledger.log.events import ContractProposed
+from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.policy.compiler import compile_text
 from modicum.system.clock import FixedClock
 
@@ -53,10 +53,9 @@ def world(tmp_path: Path) -> World:
 
 def kinds(world: World) -> list[str]:
     from modicum.ledger import event_of
-    from modicum.ledger.log.events import event_name
 
     records = world.workspace("auditor").records()
-    return [event_name(event_of(one, one.seq).body) for one in records]
+    return [event_of(one, one.seq).body.kind for one in records]
 
 
 # --- the whole way --------------------------------------------------------------

@@ -37,12 +37,8 @@ from modicum.escrow.blocks import ByBlocks
 from modicum.integrations.loader import Adapters
 from modicum.ledger import event_of
 from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
-from modicum.ledger.log.events import (
-    ApprovalGiven,
-    ContractProposed,
-    DisclosureRecorded,
-    event_name,
-)
+from modicum.ledger.log.escrow_events import ContractProposed
+from modicum.ledger.log.events import ApprovalGiven, DisclosureRecorded
 from modicum.ledger.replay.snapshot import Snapshot, write_snapshot
 from modicum.ledger.state.consent import Agreement
 from modicum.ops.escrow.equipment import EscrowPlace
@@ -133,7 +129,7 @@ def test_a_raw_signal_is_disclosed_in_words_of_the_escrow(world: World) -> None:
     world.agree("raw")
     with suppress(ModicumError):
         amir.receive("raw")
-    if any(event_name(one) == "flow-released" for one in bodies(world)):
+    if any(one.kind == "flow-released" for one in bodies(world)):
         said = [one for one in bodies(world) if isinstance(one, DisclosureRecorded)]
         assert any("score of a program on exact answers" in one.what for one in said)
 
@@ -153,7 +149,7 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
     monkeypatch.setattr(run, "reserve", reserved)
     with pytest.raises(ModicumError):
         world.office("amir").run("q")
-    assert "flow-begun" not in [event_name(one) for one in bodies(world)]
+    assert "flow-begun" not in [one.kind for one in bodies(world)]
 
 
 def activated(world: World, text: str) -> None:
@@ -240,7 +236,7 @@ def test_data_that_is_shredded_while_it_is_queried_leaves_nothing(
     monkeypatch.setattr(run, "answered", shredded)
     with pytest.raises(UnavailableError, match="ended without a result"):
         world.office("amir").run("q")
-    assert [event_name(one) for one in bodies(world)][-2:] == [
+    assert [one.kind for one in bodies(world)][-2:] == [
         "data-shredded",
         "flow-failed",
     ]
@@ -479,7 +475,7 @@ def test_a_run_of_which_one_result_is_lost_ends_without_any(
     monkeypatch.setattr(vault, "seal", first_only)
     with pytest.raises(UnavailableError, match="ended without a result"):
         world.office("amir").run("t")
-    assert event_name(bodies(world)[-1]) == "flow-failed"
+    assert bodies(world)[-1].kind == "flow-failed"
     assert not world.office("amir").show("t").flow.running
 
 
@@ -547,7 +543,7 @@ class Away:
         def noted(entry: Any) -> Any:
             found = work(entry)
             added = entry.read(entry.begun_at[0])
-            just_now.extend(event_name(event_of(one, one.seq).body) for one in added)
+            just_now.extend(event_of(one, one.seq).body.kind for one in added)
             self.has_begun |= just_now[-1:] == [self.since]
             self._refuse(self.has_begun and not self.is_stored)
             return found
@@ -599,7 +595,7 @@ def test_a_ledger_that_is_away_for_a_while_costs_no_results(
     assert isinstance(flow.contract.terms, QueryTerms | TaskTerms)
     assert (flow.runs, dict(flow.running), flow.ended_by) == (1, {}, 1)
     assert set(flow.results) == {*flow.contract.terms.results}
-    kinds = [event_name(one) for one in bodies(world)]
+    kinds = [one.kind for one in bodies(world)]
     many = 1 if name == "q" else 2
     assert (kinds.count("flow-begun"), kinds.count("flow-withheld")) == (many, many)
     world.workspace("auditor").verify()

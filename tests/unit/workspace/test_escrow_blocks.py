@@ -14,6 +14,7 @@ from msgspec import structs
 from oracle.escrow import permits
 from samples.escrows import OWNED, POLICY, ROWS, TABLES, World, query
 from samples.first_version import take_up
+from samples.stored import to_plain
 
 from modicum.api.local.escrow import execution, run
 from modicum.api.local.escrow.datasets import Declared
@@ -36,8 +37,8 @@ from modicum.escrow.programs import STEPS, Program, Range
 from modicum.integrations.loader import Adapters
 from modicum.ledger import event_of
 from modicum.ledger.log.contracts import TaskTerms
-from modicum.ledger.log.event_codec import to_plain
-from modicum.ledger.log.events import ContractProposed, ReleaseReserved
+from modicum.ledger.log.escrow_events import ContractProposed
+from modicum.ledger.log.events import ReleaseReserved
 from modicum.policy.compiler import compile_text
 from modicum.query.statistics import Secrets
 

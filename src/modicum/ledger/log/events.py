@@ -1,146 +1,45 @@
 """What the ledger remembers. This page is a storage format: see ADR 0003.
 
-They came with version 4. None of them charges anything: what a flow costs is charged by
-the release that it names.
+Each kind of event is declared here, once: its name, its fields, and what readers of the
+log must know of it. A field's type decides how it is stored and checked (`codec`).
 
-They came with version 3. None of them spends anything or changes what is decided.
-
-Each event has a closed set of fields, one canonical encoding (`event_format`), and
-carries all that replay needs: a priced release holds every unit's integer loss, and
-its encoding names the grid. Decisions and balances go by these integers and price
-nothing; an audit prices descriptions again, to compare (`ledger.proof.repricing`).
+An event carries all that replay needs: a priced release holds every unit's integer
+loss, and its encoding names the grid. Decisions and balances go by these integers and
+price nothing; an audit prices descriptions again, to compare
+(`ledger.proof.repricing`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from modicum.ledger.log.contracts import Contract
 from modicum.ledger.log.days import day_named, day_of
+from modicum.ledger.log.escrow_events import EscrowBody
+from modicum.ledger.log.event_kind import EventBody, event
+from modicum.ledger.log.field_codec import (
+    Digest,
+    OptionalHash,
+    OptionalSignature,
+    Shares,
+    Time,
+)
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.release import Part
 
+#: Version of the event schema. Older events are read for good; newer ones are refused.
+EVENT_VERSION = 5
 
-class DataRegistered(Struct, frozen=True):
-    """A version of a data set lies in the vault. Its first version says whose it is.
-
-    Attributes:
-        id: The data set.
-        version: The number of the version, from 1.
-        sealed: SHA-256 of its encrypted bytes.
-        media: How its rows are written.
-        table: What its table is, as canonical text: columns, types, what is public.
-        owners: Whose it is; by name the keys that their agreement must be signed with,
-            none if it need not be signed.
-        quorum: So many of them must agree.
-        contracts_max: So many contracts may wait or hold for one analyst at a time.
-        bits_max: So many bits may one person be told of it outside differential
-            privacy, in all.
-    """
-
-    id: str
-    version: int
-    sealed: str
-    media: Literal["csv", "parquet"]
-    table: str
-    owners: Mapping[str, tuple[str, ...]]
-    quorum: int
-    contracts_max: int
-    bits_max: int
+#: What people speak about.
+Subject: TypeAlias = Literal["release", "policy", "plan", "contract", "data"]
+#: A remark is cut to so many characters in a list.
+_SHOWN = 60
 
 
-class DataShredded(Struct, frozen=True):
-    """The key of a version was destroyed: nothing flows from it any more.
-
-    Attributes:
-        id: The data set.
-        version: The number of the version.
-        reason: Why.
-    """
-
-    id: str
-    version: int
-    reason: str
-
-
-class ContractProposed(Struct, frozen=True):
-    """Somebody asks for a flow of data.
-
-    Attributes:
-        contract: The contract.
-        reason: Why.
-    """
-
-    contract: Contract
-    reason: str
-
-
-class ContractWithdrawn(Struct, frozen=True):
-    """Who asked for a flow does not ask for it any more.
-
-    Attributes:
-        contract: The contract, by its digest.
-        reason: Why.
-    """
-
-    contract: str
-    reason: str
-
-
-class FlowBegun(Struct, frozen=True):
-    """Rows or withheld answers may be read from here on; the use is counted.
-
-    Attributes:
-        contract: The contract, by its digest.
-        run: The number of the run, from 1.
-    """
-
-    contract: str
-    run: int
-
-
-class FlowWithheld(Struct, frozen=True):
-    """A run has ended, and what it computed lies in the vault.
-
-    Attributes:
-        contract: The contract, by its digest.
-        run: The number of the run.
-        results: By name, the SHA-256 of the encrypted bytes.
-    """
-
-    contract: str
-    run: int
-    results: Mapping[str, str]
-
-
-class FlowFailed(Struct, frozen=True):
-    """A run has ended without a result. Why is not told: it may be a fact about rows.
-
-    Attributes:
-        contract: The contract, by its digest.
-        run: The number of the run.
-    """
-
-    contract: str
-    run: int
-
-
-class FlowReleased(Struct, frozen=True):
-    """Something that was withheld goes out from here on.
-
-    Attributes:
-        contract: The contract, by its digest.
-        to: Who is given it.
-    """
-
-    contract: str
-    to: str
-
-
-class ReleaseRequested(Struct, frozen=True):
+@event("release-requested", 3, "nothing", claims=True)
+class ReleaseRequested(EventBody, frozen=True):
     """Somebody asks for a release that people must agree to first.
 
     Attributes:
@@ -150,11 +49,12 @@ class ReleaseRequested(Struct, frozen=True):
     """
 
     release: RecordedRelease
-    policy: str
+    policy: Digest
     reason: str
 
 
-class RequestWithdrawn(Struct, frozen=True):
+@event("request-withdrawn", 3, "nothing", claims=False)
+class RequestWithdrawn(EventBody, frozen=True):
     """Who asked for a release does not ask for it any more.
 
     Attributes:
@@ -166,7 +66,8 @@ class RequestWithdrawn(Struct, frozen=True):
     reason: str
 
 
-class PolicyProposed(Struct, frozen=True):
+@event("policy-proposed", 3, "nothing", claims=False, shown="{0.name} {0.digest:.12}")
+class PolicyProposed(EventBody, frozen=True):
     """Somebody asks for another policy. Its text is kept verbatim, to be read.
 
     Attributes:
@@ -176,17 +77,21 @@ class PolicyProposed(Struct, frozen=True):
         reason: Why it is to take the place of the active one.
     """
 
-    digest: str
+    digest: Digest
     name: str
     text: str
     reason: str
 
 
-#: Version of the event schema. Older events are read for good; newer ones are refused.
-EVENT_VERSION = 5
-
-
-class PolicyActivated(Struct, frozen=True):
+@event(
+    "policy-activated",
+    1,
+    "decisions",
+    claims=True,
+    shown="{0.name} {0.digest:.12}",
+    later={"reason": 2, "accepted": 2},
+)
+class PolicyActivated(EventBody, frozen=True):
     """A policy holds from here on. Its text is kept verbatim.
 
     Attributes:
@@ -200,14 +105,15 @@ class PolicyActivated(Struct, frozen=True):
             gone: none of those that are new is one of them.
     """
 
-    digest: str
+    digest: Digest
     name: str
     text: str
     reason: str = ""
     accepted: tuple[str, ...] = ()
 
 
-class ReleaseReserved(Struct, frozen=True):
+@event("release-reserved", 1, "balances", claims=True, later={"approved_by": 2})
+class ReleaseReserved(EventBody, frozen=True):
     """A release was allowed; its loss counts from here on.
 
     Attributes:
@@ -218,45 +124,51 @@ class ReleaseReserved(Struct, frozen=True):
     """
 
     release: RecordedRelease
-    policy: str
-    expires_at: str
+    policy: Digest
+    expires_at: Time
     approved_by: tuple[str, ...] = ()
 
 
-class ReleaseStarted(Struct, frozen=True):
+@event("release-started", 1, "nothing", claims=False)
+class ReleaseStarted(EventBody, frozen=True):
     """Rows may be read from here on; whatever happens now, it is spent."""
 
     release: str
 
 
-class ReleasePosted(Struct, frozen=True):
+@event("release-posted", 1, "nothing", claims=False)
+class ReleasePosted(EventBody, frozen=True):
     """The release is out."""
 
     release: str
 
 
-class ReleaseVoided(Struct, frozen=True):
+@event("release-voided", 1, "balances", claims=False)
+class ReleaseVoided(EventBody, frozen=True):
     """The release was given up before it started; its loss is taken back."""
 
     release: str
     reason: str
 
 
-class ReleaseExpired(Struct, frozen=True):
+@event("release-expired", 1, "balances", claims=False)
+class ReleaseExpired(EventBody, frozen=True):
     """The reservation ran out before it started; its loss is taken back."""
 
     release: str
 
 
-class ReleaseDenied(Struct, frozen=True):
+@event("release-denied", 1, "decisions", claims=True)
+class ReleaseDenied(EventBody, frozen=True):
     """A release was denied. It spends nothing, and its id may be tried again."""
 
     release: RecordedRelease
-    policy: str
+    policy: Digest
     blocking: tuple[str, ...]
 
 
-class PastRecorded(Struct, frozen=True):
+@event("past-recorded", 1, "balances", claims=False, later={"assumptions": 2})
+class PastRecorded(EventBody, frozen=True):
     """A release that happened before; it is counted and cannot be denied.
 
     Attributes:
@@ -266,11 +178,12 @@ class PastRecorded(Struct, frozen=True):
     """
 
     release: RecordedRelease
-    policy: str
+    policy: Digest
     assumptions: tuple[str, ...] = ()
 
 
-class PastRedescribed(Struct, frozen=True):
+@event("past-redescribed", 5, "balances", claims=True)
+class PastRedescribed(EventBody, frozen=True):
     """What was recorded of a past release is corrected: the periods that it reads.
 
     From here on it is charged as it is described now, in the words of the policy that
@@ -287,12 +200,19 @@ class PastRedescribed(Struct, frozen=True):
 
     release: RecordedRelease
     before: RecordedRelease
-    policy: str
+    policy: Digest
     reason: str
     approved_by: tuple[str, ...] = ()
 
 
-class ApprovalGiven(Struct, frozen=True):
+@event(
+    "approval-given",
+    2,
+    "nothing",
+    claims=True,
+    later={"head": 3, "key": 3, "signature": 3},
+)
+class ApprovalGiven(EventBody, frozen=True):
     """Somebody agreed to something, or refused to.
 
     Attributes:
@@ -315,23 +235,35 @@ class ApprovalGiven(Struct, frozen=True):
             or without a head.
     """
 
-    subject: Literal["release", "policy", "plan", "contract", "data"]
+    subject: Subject
     id: str
-    content: str
+    content: Digest
     approves: bool
     roles: tuple[str, ...]
     reason: str
-    head: str = ""
-    key: str = ""
-    signature: str = ""
+    head: OptionalHash = ""
+    key: OptionalHash = ""
+    signature: OptionalSignature = ""
 
     def __post_init__(self) -> None:
         if bool(self.key) != bool(self.signature) or (self.key and not self.head):
             message = "of the fields `head`, `key` and `signature` one is missing"
             raise ValueError(message)
 
+    @property
+    def summary(self) -> str:
+        """What was agreed to, or refused."""
+        named = self.id[:12] if self.subject == "policy" else self.id
+        return f"{self.subject} {named}: {'approved' if self.approves else 'rejected'}"
 
-class Annotated(Struct, frozen=True):
+    @property
+    def release_id(self) -> str:
+        """The release that it is about; empty if it is about something else."""
+        return self.id if self.subject == "release" else ""
+
+
+@event("annotated", 2, "nothing", claims=False)
+class Annotated(EventBody, frozen=True):
     """A remark for whoever reads the log later; it changes nothing.
 
     Attributes:
@@ -342,8 +274,20 @@ class Annotated(Struct, frozen=True):
     about: str
     text: str
 
+    @property
+    def summary(self) -> str:
+        """What the remark is about, and its beginning."""
+        said = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}…"
+        return f"{self.about}: {said}" if self.about else said
 
-class DisclosureRecorded(Struct, frozen=True):
+    @property
+    def release_id(self) -> str:
+        """What the remark is about; empty for the ledger as a whole."""
+        return self.about
+
+
+@event("disclosure-recorded", 2, "decisions", claims=False, shown="{0.id}")
+class DisclosureRecorded(EventBody, frozen=True):
     """Something was disclosed outside differential privacy.
 
     No rule can count it; it qualifies every claim about the ledger from here on.
@@ -365,7 +309,8 @@ class DisclosureRecorded(Struct, frozen=True):
     metadata: Mapping[str, str]
 
 
-class RoundOpened(Struct, frozen=True):
+@event("round-opened", 2, "decisions", claims=True, shown="{0.id}")
+class RoundOpened(EventBody, frozen=True):
     """A round of planning begins.
 
     Attributes:
@@ -375,10 +320,11 @@ class RoundOpened(Struct, frozen=True):
     """
 
     id: str
-    unlocked: Mapping[str, int]
+    unlocked: Shares
 
 
-class GroupActivated(Struct, frozen=True):
+@event("group-activated", 2, "decisions", claims=True, shown="group {0.group}")
+class GroupActivated(EventBody, frozen=True):
     """A user group may be read from here on.
 
     Attributes:
@@ -390,7 +336,8 @@ class GroupActivated(Struct, frozen=True):
     round: str
 
 
-class GroupRetired(Struct, frozen=True):
+@event("group-retired", 2, "decisions", claims=True, shown="group {0.group}")
+class GroupRetired(EventBody, frozen=True):
     """A user group is read no more, and never again.
 
     Attributes:
@@ -402,7 +349,8 @@ class GroupRetired(Struct, frozen=True):
     round: str
 
 
-class PlanCommitted(Struct, frozen=True):
+@event("plan-committed", 2, "decisions", claims=True, shown="{0.id}")
+class PlanCommitted(EventBody, frozen=True):
     """A plan for many releases was taken; each is reserved by an event of its own.
 
     Attributes:
@@ -414,13 +362,13 @@ class PlanCommitted(Struct, frozen=True):
 
     id: str
     round: str
-    content: str
+    content: Digest
     releases: tuple[str, ...]
 
 
-Body: TypeAlias = (
-    PolicyActivated
-    | ReleaseReserved
+#: What happens to a release, and counts.
+ReleaseBody: TypeAlias = (
+    ReleaseReserved
     | ReleaseStarted
     | ReleasePosted
     | ReleaseVoided
@@ -428,25 +376,21 @@ Body: TypeAlias = (
     | ReleaseDenied
     | PastRecorded
     | PastRedescribed
+)
+#: What people say, ask for and decide.
+GovernanceBody: TypeAlias = (
+    PolicyActivated
     | ApprovalGiven
     | Annotated
     | DisclosureRecorded
-    | RoundOpened
-    | GroupActivated
-    | GroupRetired
-    | PlanCommitted
     | ReleaseRequested
     | RequestWithdrawn
     | PolicyProposed
-    | DataRegistered
-    | DataShredded
-    | ContractProposed
-    | ContractWithdrawn
-    | FlowBegun
-    | FlowWithheld
-    | FlowFailed
-    | FlowReleased
 )
+#: What happens to rounds, user groups and plans.
+PlanBody: TypeAlias = RoundOpened | GroupActivated | GroupRetired | PlanCommitted
+#: The type checker names the places that forget a kind.
+Body: TypeAlias = ReleaseBody | GovernanceBody | PlanBody | EscrowBody
 
 
 class Event(Struct, frozen=True):
@@ -465,41 +409,8 @@ class Event(Struct, frozen=True):
     version: int = EVENT_VERSION
 
 
-#: The name of each kind of event, as it is stored.
-NAMES: Mapping[type[Body], str] = {
-    PolicyActivated: "policy-activated",
-    ReleaseReserved: "release-reserved",
-    ReleaseStarted: "release-started",
-    ReleasePosted: "release-posted",
-    ReleaseVoided: "release-voided",
-    ReleaseExpired: "release-expired",
-    ReleaseDenied: "release-denied",
-    PastRecorded: "past-recorded",
-    PastRedescribed: "past-redescribed",
-    ApprovalGiven: "approval-given",
-    Annotated: "annotated",
-    DisclosureRecorded: "disclosure-recorded",
-    RoundOpened: "round-opened",
-    GroupActivated: "group-activated",
-    GroupRetired: "group-retired",
-    PlanCommitted: "plan-committed",
-    ReleaseRequested: "release-requested",
-    RequestWithdrawn: "request-withdrawn",
-    PolicyProposed: "policy-proposed",
-    DataRegistered: "data-registered",
-    DataShredded: "data-shredded",
-    ContractProposed: "contract-proposed",
-    ContractWithdrawn: "contract-withdrawn",
-    FlowBegun: "flow-begun",
-    FlowWithheld: "flow-withheld",
-    FlowFailed: "flow-failed",
-    FlowReleased: "flow-released",
-}
-
-
-def event_name(body: Body) -> str:
-    """Return the name of an event's kind, as it is stored."""
-    return NAMES[type(body)]
+#: Every kind of event.
+KINDS: tuple[type[Body], ...] = get_args(Body)
 
 
 def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:

@@ -13,7 +13,8 @@ from modicum.core.canonical import digest, encode
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.ledger.log.contracts import Version
-from modicum.ledger.log.events import ApprovalGiven, DataRegistered, DataShredded
+from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
+from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.consent import Agreement, Consent, Ownership, consent
 from modicum.policy.declarations.roles import meant_by
 

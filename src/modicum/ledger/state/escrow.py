@@ -6,7 +6,7 @@ Nothing flows unless this permits it, and it permits nothing by default: see ADR
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, assert_never
 
 from msgspec import Struct, field
 
@@ -20,18 +20,18 @@ from modicum.ledger.log.contracts import (
     from_plain,
     to_plain,
 )
-from modicum.ledger.log.events import (
-    EVENT_VERSION,
+from modicum.ledger.log.escrow_events import (
     ContractProposed,
     ContractWithdrawn,
     DataRegistered,
     DataShredded,
-    DisclosureRecorded,
+    EscrowBody,
     FlowBegun,
     FlowFailed,
     FlowReleased,
     FlowWithheld,
 )
+from modicum.ledger.log.events import EVENT_VERSION, DisclosureRecorded
 from modicum.ledger.state.consent import Agreement, Consents, Ownership, consents
 from modicum.ledger.state.datasets import OWNER, DataSet, DataVersion, register, shred
 from modicum.ledger.state.flow import (
@@ -44,18 +44,6 @@ from modicum.ledger.state.flow import (
 )
 from modicum.ledger.state.lifecycle import Standing
 from modicum.policy.declarations.roles import meant_by
-
-#: What happens in the escrow.
-EscrowBody: TypeAlias = (
-    DataRegistered
-    | DataShredded
-    | ContractProposed
-    | ContractWithdrawn
-    | FlowBegun
-    | FlowWithheld
-    | FlowFailed
-    | FlowReleased
-)
 
 
 class Around(Struct, frozen=True):
@@ -121,6 +109,8 @@ class Escrow(Struct):
                 self._end(body, around)
             case FlowReleased():
                 self._release(body, around)
+            case _:
+                assert_never(body)
 
     def flow(self, contract: str) -> Flow:
         """Return a contract, and what became of it.

@@ -15,7 +15,6 @@ from modicum.ledger.log.events import (
     ReleasePosted,
     ReleaseStarted,
     ReleaseVoided,
-    event_name,
 )
 
 
@@ -81,7 +80,7 @@ def next_status(standing: Standing, body: Body, at: str) -> ReleaseStatus:
     over = standing.status is ReleaseStatus.RESERVED and standing.expires_at <= at
     if status is not None and over == isinstance(body, ReleaseExpired):
         return status
-    step = event_name(body).removeprefix("release-")
+    step = body.kind.removeprefix("release-")
     raise ConflictError(
         Problem(
             Code.RELEASE_STATE,

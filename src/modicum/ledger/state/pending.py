@@ -6,6 +6,8 @@ who asks does not approve it.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct, field
 
 from modicum.core.canonical import Plain
@@ -193,6 +195,17 @@ class Pending(Struct):
                 [content, list(people)] for content, people in self.requesters.items()
             ],
         }
+
+    @classmethod
+    def restored(cls, plain: dict[str, Any]) -> Pending:
+        """Return what `to_plain` told of; it raises what plain data of others does."""
+        return cls(
+            requests={one[0]: Request(*one) for one in plain["requests"]},
+            proposals={one[0]: Proposal(*one) for one in plain["proposals"]},
+            requesters={
+                content: tuple(people) for content, people in plain["requesters"]
+            },
+        )
 
 
 def is_requested(waiting: Pending, release: str, content: str, policy: str) -> bool:

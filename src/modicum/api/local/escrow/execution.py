@@ -31,12 +31,8 @@ from modicum.core.errors import (
 )
 from modicum.ledger import ReleaseStatus
 from modicum.ledger.log.contracts import Contract, QueryTerms, TaskTerms
-from modicum.ledger.log.events import (
-    FlowBegun,
-    FlowFailed,
-    FlowWithheld,
-    ReleaseStarted,
-)
+from modicum.ledger.log.escrow_events import FlowBegun, FlowFailed, FlowWithheld
+from modicum.ledger.log.events import ReleaseStarted
 from modicum.ledger.state.escrow import not_permitted
 from modicum.ledger.state.flow import in_general
 

@@ -39,7 +39,7 @@ from modicum.ledger.log.contracts import (
     Terms,
     Version,
 )
-from modicum.ledger.log.events import ContractProposed
+from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.ledger.state.flow import Flow
 
 #: A contract ends after so many seconds if nobody says otherwise: 30 days.

@@ -43,7 +43,7 @@ from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.catalog import vetted
 from modicum.escrow.programs import Program
 from modicum.ledger.log.contracts import Contract, TaskTerms
-from modicum.ledger.log.events import ContractWithdrawn
+from modicum.ledger.log.escrow_events import ContractWithdrawn
 from modicum.ledger.state.escrow import Escrow as EscrowState
 from modicum.ledger.state.flow import Flow
 
