@@ -14,6 +14,8 @@ from modicum.ledger.log.events import (
     PastRecorded,
     PastRedescribed,
     PolicyActivated,
+    ReleaseBody,
+    ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
     ReleaseRequested,
@@ -127,18 +129,19 @@ class Timeline:
         self.kinds[event.body.kind] += 1
         self.matters.tell(told, event.body)
         self.escrow.tell(told, event.body)
-        match event.body:
-            case PolicyActivated() as body:
+        body = event.body
+        match body:
+            case PolicyActivated():
                 self.policies.append((told, body))
-            case DisclosureRecorded() as body:
+            case DisclosureRecorded():
                 self.disclosures.append((told, body))
-            case Annotated() as body:
+            case Annotated():
                 self.annotations.append((told, body))
-            case ReleaseReserved() | PastRecorded() as body:
+            case ReleaseReserved() | PastRecorded():
                 self._bring_in(told, body)
             case ReleaseRequested(release=release, reason=reason):
                 self._asked[release.id] = told, reason
-            case PastRedescribed() as body:
+            case PastRedescribed():
                 story = self.releases[body.release.id]
                 story.described_in = seq
                 if all(one.part.periods for one in body.release.mechanisms):
@@ -147,12 +150,11 @@ class Timeline:
                     )
                 asked = self._asked[body.release.id]
                 self.corrections.append(Correction(*asked, told, body))
-            case (
-                ReleaseStarted() | ReleasePosted() | ReleaseVoided() | ReleaseExpired()
-            ) as body:
-                self._move(told, body)
-            case _:  # Denials are counted; rounds, groups and plans too.
-                pass
+            case ReleaseDenied():
+                pass  # They are counted; rounds, groups and plans too.
+            case _:
+                if isinstance(body, ReleaseBody):
+                    self._move(told, body)
 
     def _bring_in(self, told: Placed, body: ReleaseReserved | PastRecorded) -> None:
         release = body.release

@@ -56,15 +56,13 @@ T = TypeVar("T")
 def to_joined(event: Event) -> dict[str, Joined]:
     """Return an event as plain data of this version; what is written already stays."""
     body = event.body
-    codecs = event_codecs(body.kind)
     return {
         "v": EVENT_VERSION,
         "at": event.at,
         "actor": event.actor,
         "kind": body.kind,
         "body": {
-            name: (codec.join or codec.write)(getattr(body, name))
-            for name, codec in codecs.items()
+            name: write(getattr(body, name)) for name, write in _writers(body.kind)
         },
     }
 
@@ -114,10 +112,11 @@ def read_entry(payload: bytes) -> Chained | None:
     try:
         record = _parsed(_RECORD, payload)
         stored = record.event
-        since = max(_BY_NAME[stored.kind].since, _QUICK_SINCE)
-        if not since <= stored.v <= EVENT_VERSION:
-            return None
-        body = _parse_body(stored.kind, stored.body, stored.v)
+        parser = _parser(stored.kind, stored.v)
+        fields = _parsed(parser.decoder, stored.body)
+        body = parser.body(
+            **{name: read(getattr(fields, name)) for name, read in parser.fields}
+        )
         event = Event(read_time(stored.at), stored.actor, body, stored.v)
     except (msgspec.MsgspecError, ValueError, KeyError, RecursionError):
         return None
@@ -147,27 +146,43 @@ def _read_body(kind: str, plain: Mapping[str, Any], version: int) -> Body:
     return _BY_NAME[kind](**values)
 
 
-def _parse_body(kind: str, data: Written, version: int) -> Body:
-    stored = _parsed(_decoder(kind, version), data)
-    values: dict[str, Any] = {
-        name: (codec.parse or codec.read)(getattr(stored, name))
-        for name, codec in event_codecs(kind, version).items()
-    }
-    return _BY_NAME[kind](**values)
+@cache
+def _writers(kind: str) -> tuple[tuple[str, Callable[[Any], Joined]], ...]:
+    """Return what writes each field of a kind, with its name."""
+    codecs = event_codecs(kind).items()
+    return tuple((name, codec.join or codec.write) for name, codec in codecs)
+
+
+class _Parser(NamedTuple):
+    """What reads the bytes of a kind of event.
+
+    Attributes:
+        body: The kind.
+        decoder: Reads its fields; those that can be parsed stay bytes. They stand in
+            the order of their names, which is that of canonical bytes.
+        fields: What reads each of them further, with its name.
+    """
+
+    body: type[Body]
+    decoder: msgspec.json.Decoder[Any]
+    fields: tuple[tuple[str, Callable[[Any], Any]], ...]
 
 
 @cache
-def _decoder(kind: str, version: int) -> msgspec.json.Decoder[Any]:
-    """Return what reads the fields of a kind; fields that can be parsed stay bytes.
-
-    They stand in the order of their names, which is that of canonical bytes.
-    """
-    fields: list[tuple[str, Any]] = [
-        (name, Written if codec.parse else Any)
-        for name, codec in sorted(event_codecs(kind, version).items())
-    ]
-    struct = msgspec.defstruct(_BY_NAME[kind].__name__, fields)
-    return msgspec.json.Decoder(struct, float_hook=_refuse_float)
+def _parser(kind: str, version: int) -> _Parser:
+    own = _BY_NAME[kind]
+    if not max(own.since, _QUICK_SINCE) <= version <= EVENT_VERSION:
+        message = "the strict reader must look"
+        raise ValueError(message)
+    codecs = sorted(event_codecs(kind, version).items())
+    stored = [(name, Written if codec.parse else Any) for name, codec in codecs]
+    return _Parser(
+        own,
+        msgspec.json.Decoder(
+            msgspec.defstruct(own.__name__, stored), float_hook=_refuse_float
+        ),
+        tuple((name, codec.parse or codec.read) for name, codec in codecs),
+    )
 
 
 def _refuse_float(text: str) -> None:

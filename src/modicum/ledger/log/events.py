@@ -389,6 +389,10 @@ GovernanceBody: TypeAlias = (
 )
 #: What happens to rounds, user groups and plans.
 PlanBody: TypeAlias = RoundOpened | GroupActivated | GroupRetired | PlanCommitted
+#: What moves balances.
+ChargeBody: TypeAlias = (
+    ReleaseReserved | ReleaseVoided | ReleaseExpired | PastRecorded | PastRedescribed
+)
 #: The type checker names the places that forget a kind.
 Body: TypeAlias = ReleaseBody | GovernanceBody | PlanBody | EscrowBody
 

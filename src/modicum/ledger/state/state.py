@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.errors import Code, ConflictError, Problem
 from modicum.ledger.log.chain import GENESIS
+from modicum.ledger.log.escrow_events import EscrowBody
 from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
@@ -197,15 +198,15 @@ class State(Struct):
         change: LossChange | None = None
         if isinstance(body, ReleaseBody):
             change = self._live(body, event, seq)
-        elif isinstance(body, GovernanceBody):
-            self._govern(body, event, seq)
         elif isinstance(body, PlanBody):
             self.planning.apply(body)
             if isinstance(body, PlanCommitted):
                 for release in body.releases:
                     self.holders.drop(release)
-        else:
+        elif isinstance(body, EscrowBody):
             self.escrow.apply(body, self._around(event, seq))
+        else:
+            self._govern(body, event, seq)
         self.seq, self.head, self.at = seq, record_hash, event.at
         self.version = event.version
         self.before_expiring, self.just_started = before_expiring, just_started

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -11,6 +11,7 @@ from modicum.ledger import GENESIS, Record, RecordedRelease, State
 from modicum.ledger.decision.balances import ReservedRelease
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
+    ChargeBody,
     Event,
     GroupActivated,
     GroupRetired,
@@ -139,10 +140,9 @@ def _steps(events: Sequence[Event], state: State, due: set[str]) -> Iterator[Ste
         if isinstance(event.body, PastRedescribed)
     }
     for seq, event in enumerate(events, 1):
-        match event.body:
-            case (
-                ReleaseReserved(release=release) | PastRecorded(release=release)
-            ) as body:
+        body = event.body
+        match body:
+            case ReleaseReserved(release=release) | PastRecorded(release=release):
                 status = state.releases[release.id].status.value
                 outcome = "expired" if release.id in due else status
                 day = day_of_release(body, event.at)
@@ -152,7 +152,10 @@ def _steps(events: Sequence[Event], state: State, due: set[str]) -> Iterator[Ste
                 yield Attempt(seq, release, DENIED, blocking, day_of(event.at))
             case ReleaseVoided(release=identifier) | ReleaseExpired(release=identifier):
                 yield TakenBack(identifier)
-            case RoundOpened() | GroupActivated() | GroupRetired() as turn:
-                yield turn
+            case RoundOpened() | GroupActivated() | GroupRetired():
+                yield body
+            case PastRedescribed():
+                pass  # What it corrects is told as it is now.
             case _:
-                pass
+                if isinstance(body, ChargeBody):
+                    assert_never(body)
