@@ -253,7 +253,7 @@ def policy() -> CompiledPolicy:
 
 
 def log(events: int) -> Iterator[Record]:
-    """Yield the records of a log of so many events; each release is posted."""
+    """Yield the records of a log of so many events; each release is published."""
     compiled = policy()
     digest = compiled.policy.digest
     at = "2026-11-01T00:00:00.000000Z"

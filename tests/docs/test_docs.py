@@ -590,7 +590,7 @@ DOCUMENTS = {
     ),
     "Options": ("release options releases/04-cohort-diagnosis.yaml",),
     "The balance of a cell": ("ledger balance 'attr:diagnosis @standard'",),
-    "Recorded releases": ("release record-past past-releases.yaml",),
+    "Recorded releases": ("release backfill past-releases.yaml",),
     "A release": (
         "release show r-0007",
         "release show sampled --ledger sampled.db",

@@ -166,7 +166,7 @@ _ABOUT = "visits.csv --query SELECT(1) --unit patient_id"
 NEEDS = {
     "query lint query.yaml": "query",
     "query plan query.yaml": "query",
-    "query lower query.yaml": "query",
+    "query compile query.yaml": "query",
     "query run query.yaml --data visits.csv": "query",
     f"risk rdr {_ABOUT}": "query",
     f"risk choose {_ABOUT} --tau 0.8": "query",

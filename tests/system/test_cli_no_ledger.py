@@ -62,13 +62,13 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("release", "check", "asked.yaml", "--policy", "policy.yaml"),
     ("release", "submit", "asked.yaml", "--policy", "policy.yaml"),
     ("release", "start", "asked"),
-    ("release", "post", "asked"),
-    ("release", "void", "asked", *WHY),
+    ("release", "publish", "asked"),
+    ("release", "cancel", "asked", *WHY),
     ("release", "show", "asked"),
     ("release", "list"),
     ("release", "fit", "asked.yaml", "--policy", "policy.yaml"),
     ("release", "options", "asked.yaml", "--policy", "policy.yaml"),
-    ("release", "record-past", "asked.yaml", "--policy", "policy.yaml"),
+    ("release", "backfill", "asked.yaml", "--policy", "policy.yaml"),
     ("release", "redescribe", "asked.yaml", *WHY),
     ("release", "approve", "asked.yaml", *WHY),
     ("release", "reject", "asked.yaml", *WHY),
@@ -128,7 +128,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 #: What prints something else than JSON for programs, with what stands after options.
 IN_WORDS: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("query", "lower", "asked.yaml", "--policy", "policy.yaml"): (),
+    ("query", "compile", "asked.yaml", "--policy", "policy.yaml"): (),
     ("release", "run", "asked"): ("--", "true"),
     ("serve",): (),
     ("serve", "--check"): (),

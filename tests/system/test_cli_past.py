@@ -25,7 +25,7 @@ schema: {attributes: {page: low}}
 policies:
   - {name: day, when: "true", unit: user-day, budget: {rho: 0.03}}
 """
-RECORD = ("release", "record-past", "past.json")
+RECORD = ("release", "backfill", "past.json")
 ASK = ("release", "redescribe", "past.json", "--reason", "r", "--actor", "ann")
 APPROVE = ("release", "approve", "past.json", "--reason", "r", "--actor", "bob")
 

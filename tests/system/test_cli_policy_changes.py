@@ -177,7 +177,14 @@ def test_simulate_shows_what_would_have_been_decided(folder: Path) -> None:
     before = (folder / "ledger.db").read_bytes()
     found = run("policy", "simulate", "tight.yaml")
     rows = [line.split() for line in found.splitlines()]
-    assert rows[3][:6] == ["45", "readmission-model", "posted", "deny", "denied", "now"]
+    assert rows[3][:6] == [
+        "45",
+        "readmission-model",
+        "published",
+        "deny",
+        "denied",
+        "now",
+    ]
     assert (
         "46 releases: 42 let in, 4 denied; 1 denied now, 0 allowed now;"
         " 2 recorded ones go over a limit"

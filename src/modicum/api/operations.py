@@ -129,14 +129,14 @@ SUBMIT_RELEASE: Final = _step(
     release.Decision,
     also={202: (approval.Request, "people are asked first")},
 )
-RECORD_PAST: Final = _step("/releases:record-past", release.Decision)
+BACKFILL: Final = _step("/releases:record-past", release.Decision)
 START_RELEASE: Final = _step(
     "/releases/{release:path}:start", release.ReleaseState, body=False
 )
-POST_RELEASE: Final = _step(
+PUBLISH_RELEASE: Final = _step(
     "/releases/{release:path}:post", release.ReleaseState, body=False
 )
-VOID_RELEASE: Final = _step("/releases/{release:path}:void", release.ReleaseState)
+CANCEL_RELEASE: Final = _step("/releases/{release:path}:void", release.ReleaseState)
 RELEASES: Final = _get("/releases", release.ReleasePage)
 RECEIPT: Final = _get("/releases/{release:path}/receipt", signature.SignedReceipt, 409)
 RELEASE: Final = _get("/releases/{release:path}", release.ReleaseDetails)

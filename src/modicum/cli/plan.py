@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
+from modicum.cli.group import ADVANCED
 from modicum.cli.ledger_signatures import file_named
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, expires_in_seconds
 from modicum.cli.output import note, print_json, print_table, reporting
@@ -497,6 +498,6 @@ app.command("why-not")(why_not)
 app.command("commit")(commit)
 app.command("export-access")(export_access)
 app.command("remainder")(remainder)
-app.command("rotation")(rotation)
-app.command("simulate")(simulate)
-app.command("compare")(compare)
+app.command("rotation", rich_help_panel=ADVANCED)(rotation)
+app.command("simulate", rich_help_panel=ADVANCED)(simulate)
+app.command("compare", rich_help_panel=ADVANCED)(compare)

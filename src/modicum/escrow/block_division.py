@@ -87,8 +87,8 @@ def must_divide(
 
 def block_of(query: QueryFile, block: Block) -> QueryFile:
     """Return a query that reads the rows of one block, and is else the same."""
-    plan = structs.replace(query.lowered.plan, block=block)
-    return replace(query, lowered=structs.replace(query.lowered, plan=plan))
+    plan = structs.replace(query.compiled.plan, block=block)
+    return replace(query, compiled=structs.replace(query.compiled, plan=plan))
 
 
 def _tables(query: QueryFile) -> Iterable[Table]:

@@ -206,7 +206,7 @@ def _ended(pid: int, held: _Held) -> int:
 def reservation() -> Use:
     """Return the reservation that this script runs under.
 
-    `modicum release run ID -- …` has started it, and posts it when the script ends
+    `modicum release run ID -- …` has started it, and publishes it when the script ends
     well; a block  with mo.reservation() as use:  does neither. Each mechanism runs
     once, in whichever process of the command.
 

@@ -226,7 +226,7 @@ class Line(Struct, frozen=True):
     share: Fraction
 
 
-class Lowered(Struct, frozen=True):
+class CompiledQuery(Struct, frozen=True):
     """A query as mechanisms, and as work for an engine.
 
     Attributes:
@@ -270,7 +270,7 @@ class Lowered(Struct, frozen=True):
         return described
 
 
-def lower(asked: QueryRequest, vocabulary: Vocabulary) -> Lowered:
+def compile_query(asked: QueryRequest, vocabulary: Vocabulary) -> CompiledQuery:
     """Return a query as mechanisms.
 
     Raises:
@@ -323,7 +323,7 @@ def lower(asked: QueryRequest, vocabulary: Vocabulary) -> Lowered:
         units,
         None if selection is None else selection.statistic,
     )
-    return Lowered(asked, found, shapes, groups, read, lines, selection, plan)
+    return CompiledQuery(asked, found, shapes, groups, read, lines, selection, plan)
 
 
 # --- noise ----------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def _read_digest(node: Node) -> str:
             Code.OUT_OF_RANGE,
             "the `query` of a release is the digest of one, sha256: and 64 digits",
             node,
-            help="`modicum query lower` writes it; leave it out of other releases",
+            help="`modicum query compile` writes it; leave it out of other releases",
         )
     return value
 

@@ -32,7 +32,7 @@ Value: TypeAlias = "str | float | int | list[Value] | dict[str, Value]"
 #: What stands where the ledger does not know.
 UNKNOWN = "UNKNOWN: the ledger does not say"
 #: Releases that are out. What is reserved or started may still not come out.
-PUBLISHED = ("posted", "recorded")
+PUBLISHED = ("published", "recorded")
 
 
 def registry_records(

@@ -45,7 +45,7 @@ LIMITS = (
 #: What checking a log shows, and what it cannot.
 CHECKED = (
     "The entries were read from the first to the last. Each carries its number, its"
-    " hash and the hash of the one before it; no release was posted before it was"
+    " hash and the hash of the one before it; no release was published before it was"
     " started, or taken back after; and every decision was taken again, under the"
     " policy that was active then and the entries before it, with the same outcome."
     " Every release was priced again from its description; none states less than that."

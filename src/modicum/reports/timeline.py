@@ -23,6 +23,7 @@ from modicum.ledger.log.events import (
     ReleaseStarted,
     ReleaseVoided,
 )
+from modicum.ledger.state.lifecycle import STATUS_AFTER
 from modicum.reports.approval_cases import Cases
 from modicum.reports.escrow_timeline import EscrowTimeline
 from modicum.reports.log_position import Placed
@@ -180,7 +181,7 @@ class Timeline:
         body: ReleaseStarted | ReleasePosted | ReleaseVoided | ReleaseExpired,
     ) -> None:
         release = self.releases[body.release]
-        release.status = body.kind.removeprefix("release-")
+        release.status = STATUS_AFTER[type(body)].value
         release.changed_at = told.at
         if isinstance(body, ReleaseVoided):
             release.reason = body.reason

@@ -103,7 +103,7 @@ def test_the_digest_tells_any_two_standings_apart(
         "content": "0" * 64,
         "status": ReleaseStatus.RECORDED
         if old.status is not ReleaseStatus.RECORDED
-        else ReleaseStatus.POSTED,
+        else ReleaseStatus.PUBLISHED,
         "seq": old.seq + 1,
         "day": old.day + 1,
     }

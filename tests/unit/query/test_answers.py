@@ -16,7 +16,7 @@ from oracle.noise_laws import drawn
 from samples.declared import TABLES
 
 from modicum.query.aggregates import nodes_of, statistics_of
-from modicum.query.compiler import Line, Lowered
+from modicum.query.compiler import CompiledQuery, Line
 from modicum.query.explanation import Expected, errors_of
 from modicum.query.intervals import width
 from modicum.query.key_selection import Selection
@@ -44,7 +44,7 @@ def lowered(
     noise: Noise = "gaussian",
     scale: Fraction = Fraction(4),
     scales: Mapping[str, Fraction] | None = None,
-) -> Lowered:
+) -> CompiledQuery:
     """Return a query with the same scale of noise in all mechanisms, but for some."""
     query = parse_query(sql, TABLES, "query.sql")
     asked = QueryRequest(query, TABLES, (), noise, "user", Fraction(1))
@@ -53,7 +53,7 @@ def lowered(
         for one, serves in statistics_of(query.aggregates, TABLES, 64).items()
     )
     plan = ExactPlan(query, TABLES, EVERYTHING, None, (), (), {})
-    return Lowered(asked, {}, {}, 2, (), lines, None, plan)
+    return CompiledQuery(asked, {}, {}, 2, (), lines, None, plan)
 
 
 def shown(one: Statistic) -> str:
@@ -92,7 +92,7 @@ def rows_of(number: int, rng: np.random.Generator) -> list[tuple[int, int]]:
 
 
 def told(
-    found: Lowered, tables: dict[Group, list[tuple[int, int]]]
+    found: CompiledQuery, tables: dict[Group, list[tuple[int, int]]]
 ) -> dict[str, dict[Group, int]]:
     """Return the exact statistics of some groups."""
     return {

@@ -54,7 +54,7 @@ def selection(
         bounds={"user-day": rows[0], "user-month": rows[1]},
         discover={"delta": delta, "share": Fraction(share)},
     )
-    found = query.lowered.selection
+    found = query.compiled.selection
     assert found is not None
     return found
 

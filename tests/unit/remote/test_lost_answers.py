@@ -74,10 +74,10 @@ def steps(ws: RemoteWorkspace, name: str) -> list[tuple[str, Callable[[], Any]]]
     return [
         ("release-reserved", lambda: ws.submit(counts(name))),
         ("release-started", lambda: ws.start(name)),
-        ("release-posted", lambda: ws.post(name)),
+        ("release-posted", lambda: ws.publish(name)),
         ("release-reserved", lambda: ws.submit(counts(f"{name}-v"))),
-        ("release-voided", lambda: ws.void(f"{name}-v", reason="not needed")),
-        ("past-recorded", lambda: ws.record_past(counts(f"{name}-p"))),
+        ("release-voided", lambda: ws.cancel(f"{name}-v", reason="not needed")),
+        ("past-recorded", lambda: ws.backfill(counts(f"{name}-p"))),
     ]
 
 
@@ -101,10 +101,10 @@ def test_each_step_is_taken_once(cut: Cut, first: str) -> None:
 
 def test_a_past_release_over_the_limit_is_recorded_once(cut: Cut) -> None:
     cut.cutter.plan = ["after"]
-    found = cut.there.record_past(counts("r-1", rho=9))
+    found = cut.there.backfill(counts("r-1", rho=9))
     assert (found.status, found.retry) == ("recorded", False)
     assert "cap" in found.blocking
-    again = cut.there.record_past(counts("r-1", rho=9))
+    again = cut.there.backfill(counts("r-1", rho=9))
     assert (again.retry, again.blocking) == (True, ())
 
 

@@ -69,8 +69,8 @@ def test_what_is_taken_once_is_not_taken_twice(server: Served) -> None:
 def test_what_is_taken_is_not(server: Served) -> None:
     for path in (
         "/rules?unit=user&limit=3",
-        "/releases?status=posted&cursor=",
-        "/releases?status=posted&status=reserved",
+        "/releases?status=published&cursor=",
+        "/releases?status=published&status=reserved",
         "/me?",
     ):
         assert server.get("olga", path).status_code == 200, path

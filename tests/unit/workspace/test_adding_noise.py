@@ -80,7 +80,7 @@ def test_what_is_drawn_is_what_is_reserved(
     assert (kind, values) == (noise, [3, -7, 10**30])
     assert Fraction(scale) <= drawn <= Fraction(scale) * (1 + Fraction(1, 2**52))
     assert fake.noting.checked == [(noise, drawn, Fraction(3))]
-    assert ledger.standing("r-1").status.value == "posted"
+    assert ledger.standing("r-1").status.value == "published"
 
 
 @given(

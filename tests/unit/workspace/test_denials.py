@@ -63,7 +63,7 @@ class Ledger:
         self.clock = FixedClock(NOON)
         self.store = SqliteStore(folder / "ledger.db", wait_seconds=20)
         self.stays = {name: self.opened(name) for name in ("ann", "bob")}
-        self.stays["ann"].submit(counts("first", rho="0.015"), post=True)
+        self.stays["ann"].submit(counts("first", rho="0.015"), publish=True)
 
     def opened(self, actor: str) -> Workspace:
         return Workspace(
@@ -85,7 +85,7 @@ class Ledger:
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["submit", "submit", "submit", "batch"])
-        | st.sampled_from(["take", "start", "void", "note", "tomorrow"]),
+        | st.sampled_from(["take", "start", "cancel", "note", "tomorrow"]),
         st.sampled_from(["ann", "bob"]),
         st.sampled_from(["x", "y"]),
         st.sampled_from(["0.015", "0.014"]),
@@ -107,7 +107,9 @@ TOMORROW = ("tomorrow", "ann", "x", "", False)
 @example([X, TOMORROW, X, X])
 @example([X, ("submit", "bob", "x", "0.015", False), X])
 @example([X, ("submit", "ann", "x", "0.014", False), X])
-@example([("take", "ann", "x", "0.015", False), X, ("void", "ann", "x", "", False), X])
+@example(
+    [("take", "ann", "x", "0.015", False), X, ("cancel", "ann", "x", "", False), X]
+)
 @example([X, ("note", "ann", "x", "", False), ("submit", "ann", "x", "0.015", True)])
 def test_a_denial_is_added_unless_the_log_tells_of_it(
     steps: list[tuple[str, str, str, str, bool]],
@@ -125,10 +127,10 @@ def test_a_denial_is_added_unless_the_log_tells_of_it(
             elif kind == "take":
                 taken.append(f"small-{number}")
                 space.submit(counts(taken[-1], rho="0.00000001"))
-            elif kind in ("void", "start") and taken:
+            elif kind in ("cancel", "start") and taken:
                 with suppress(ConflictError):  # It may have run out.
-                    if kind == "void":
-                        space.void(taken.pop(), reason="not needed")
+                    if kind == "cancel":
+                        space.cancel(taken.pop(), reason="not needed")
                     else:
                         space.start(taken.pop())
             elif kind == "note":
@@ -196,16 +198,16 @@ def test_a_denial_is_looked_for_among_the_last_thousand_entries(
 def test_what_is_out_and_denied_is_told_to_be_counted_nowhere(tmp_path: Path) -> None:
     ws = Ledger(tmp_path).stays["ann"]
     remarks = {
-        post: [
+        publish: [
             one
-            for one in ws.submit(counts("x", rho="0.015"), post=post).notices
+            for one in ws.submit(counts("x", rho="0.015"), publish=publish).notices
             if "not counted" in one
         ]
-        for post in (False, True, True)
+        for publish in (False, True, True)
     }
     assert not remarks[False]
     (remark,) = remarks[True]
-    assert remark.endswith("release record-past")
-    passes = ws.submit(counts("y", rho="1e-6"), post=True)
-    assert (passes.status, passes.notices) == ("posted", ())
-    assert ws.record_past(counts("x", rho="0.015")).status == "recorded"
+    assert remark.endswith("release backfill")
+    passes = ws.submit(counts("y", rho="1e-6"), publish=True)
+    assert (passes.status, passes.notices) == ("published", ())
+    assert ws.backfill(counts("x", rho="0.015")).status == "recorded"

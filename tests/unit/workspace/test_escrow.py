@@ -274,7 +274,7 @@ def test_a_denied_query_uses_nothing_up(world: World) -> None:
     assert denied.release == "r-2"
     assert not denied.allowed
     standing = world.workspace("amir").standing("r-1")
-    assert standing.status.value == "voided"
+    assert standing.status.value == "canceled"
     assert "flow-begun" not in kinds(world)
     assert world.office("amir").show("q").flow.runs == 0
 

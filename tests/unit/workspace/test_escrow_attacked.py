@@ -185,7 +185,7 @@ def test_what_is_reserved_for_a_run_that_does_not_begin_is_taken_back(
     with pytest.raises(mistake):
         world.office("amir").run("q")
     standing = world.workspace("auditor").standing
-    assert [standing(one).status.value for one in ("r-1", "r-2")] == ["voided"] * 2
+    assert [standing(one).status.value for one in ("r-1", "r-2")] == ["canceled"] * 2
     assert world.office("amir").show("q").flow.runs == 0
 
 
@@ -441,7 +441,7 @@ def test_a_query_that_cannot_be_reserved_takes_nothing_with_it(world: World) -> 
     with pytest.raises(ConflictError):
         world.office("amir").run("q")
     standing = world.workspace("auditor").standing
-    assert standing("r-1").status.value == "voided"
+    assert standing("r-1").status.value == "canceled"
     assert standing("r-2").status.value == "reserved"  # It is not theirs to take back.
 
 

@@ -143,7 +143,7 @@ def test_a_score_by_blocks_goes_the_way_of_all_scores(world: World) -> None:
     assert 0 <= received(world) <= 1
     # The queries' release and that of the score are out with it.
     assert kinds(world)[-3:] == ["flow-released", "release-posted", "release-posted"]
-    assert world.workspace("amir").standing("t").status.value == "posted"
+    assert world.workspace("amir").standing("t").status.value == "published"
     with pytest.raises(ConflictError, match="no exact result"):
         world.office("amir").ask_raw_signal(Purpose("r", "to know"), "t", width=None)
 
@@ -689,7 +689,7 @@ def test_a_policy_that_means_something_else_stops_it(
     with pytest.raises((StaleError, InputError)):
         world.office("amir").run("t")
     assert "flow-begun" not in kinds(world)[-8:]
-    assert world.workspace("amir").standing("t").status.value == "voided"
+    assert world.workspace("amir").standing("t").status.value == "canceled"
 
 
 def test_what_is_reserved_is_taken_back_if_an_owner_refuses_meanwhile(
@@ -706,7 +706,7 @@ def test_what_is_reserved_is_taken_back_if_an_owner_refuses_meanwhile(
     monkeypatch.setattr(run, "reserve", reserved)
     with pytest.raises(ConflictError, match="`olga` refused"):
         world.office("amir").run("t")
-    assert world.workspace("amir").standing("t").status.value == "voided"
+    assert world.workspace("amir").standing("t").status.value == "canceled"
     assert world.office("amir").show("t").flow.runs == 0
 
 

@@ -1,4 +1,4 @@
-"""Using a reservation: started before the first row is read, posted at the end."""
+"""Using a reservation: started before the first row is read, published at the end."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Ledger(Protocol):
         """Note, durably, that rows are about to be read."""
         ...
 
-    def post(self, release: str) -> Standing:
+    def publish(self, release: str) -> Standing:
         """Note that a started release is out."""
         ...
 
@@ -264,17 +264,17 @@ _NOW: Final[dict[str, object]] = {}
 
 
 class Use(Reservation):
-    """A reservation in use: a `with` block that starts it and posts it.
+    """A reservation in use: a `with` block that starts it and publishes it.
 
     Entering starts the release, durably, before anything runs: from then on its loss
-    is spent. Leaving posts it. If the block ends with an exception, the release stays
-    started, and spent. Outside of the block nothing runs.
+    is spent. Leaving publishes it. If the block ends with an exception, the release
+    stays started, and spent. Outside of the block nothing runs.
 
     Args:
         ledger: The ledger.
         release: The id of a reserved release.
         adapters: Other libraries; None for none.
-        within: Set if somebody else has started the release and will post it, as
+        within: Set if somebody else has started the release and will publish it, as
             `modicum release run` does; then the block does neither. It notes that a
             mechanism runs, for all processes, and says whether that is the first time.
 
@@ -455,7 +455,7 @@ class Use(Reservation):
             )
 
     def before_post(self, ending: Callable[[], None]) -> None:
-        """Let something look whether all went as reserved, before it is posted.
+        """Let something look whether all went as reserved, before it is published.
 
         Args:
             ending: Raises if it did not; the release stays started then.
@@ -488,9 +488,9 @@ class Use(Reservation):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Post the release, unless the block failed."""
+        """Publish the release, unless the block failed."""
         if self._here() != self._process:
-            return  # The one that entered the block posts it.
+            return  # The one that entered the block publishes it.
         try:
             if kind is None:
                 for ending in self._endings:
@@ -499,7 +499,7 @@ class Use(Reservation):
             self._state = "after"
             del _NOW["use"]
         if kind is None and self._within is None:
-            self._ledger.post(self.release)
+            self._ledger.publish(self.release)
 
 
 def _refuse_other_states(standing: Standing, *, within: bool) -> None:

@@ -189,5 +189,5 @@ class InUse(Protocol):
         ...
 
     def before_post(self, ending: Callable[[], None]) -> None:
-        """Let something look whether all went as reserved, before it is posted."""
+        """Let something look whether all went as reserved, before it is published."""
         ...

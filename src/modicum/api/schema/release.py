@@ -18,9 +18,9 @@ Status = Literal[
     "denied",
     "reserved",
     "started",
-    "posted",
+    "published",
     "recorded",
-    "voided",
+    "canceled",
     "expired",
 ]
 
@@ -206,7 +206,7 @@ class Decision(Shape, frozen=True, kw_only=True):
     Attributes:
         decision: The answer.
         release: The release's id.
-        status: `checked`, `denied`, `reserved`, `started`, `posted` or `recorded`.
+        status: `checked`, `denied`, `reserved`, `started`, `published` or `recorded`.
         retry: Whether the release stood already, so that nothing was written.
         blocking: The rules that deny; empty if the release stands already.
         over_limit: The rules that are beyond their limit with this release.
@@ -249,7 +249,7 @@ class ListedRelease(Shape, frozen=True, kw_only=True):
 
     Attributes:
         release: The id.
-        status: `reserved`, `started`, `posted`, `voided`, `expired` or `recorded`.
+        status: `reserved`, `started`, `published`, `canceled`, `expired` or `recorded`.
         entry: The number of the entry that brought it in.
         day: The day that it counts as made on.
         expires_at: When its reservation runs out, in UTC; None unless it is reserved.
@@ -297,7 +297,7 @@ class PricedRelease(Shape, frozen=True, kw_only=True):
 
     Attributes:
         release: Its id.
-        status: `reserved`, `started`, `posted`, `voided`, `expired` or `recorded`.
+        status: `reserved`, `started`, `published`, `canceled`, `expired` or `recorded`.
         entry: The number of the entry that brought it in.
         expires_at: When its reservation runs out, in UTC; None unless it is reserved.
         labels: A value for every label.

@@ -161,7 +161,7 @@ def _check_reservations(opened: Opened, state: State) -> Finding:
     facts = {"reserved": len(state.open), "old": len(forgotten), "started": started}
     if forgotten:
         says = f"{len(forgotten)} stand for more than a day, as `{forgotten[0]}`"
-        remedy = "start them, or give them back with  modicum release void"
+        remedy = "start them, or give them back with  modicum release cancel"
         return Finding("reservations", Status.WARN, says, remedy, facts)
     says = f"{len(state.open)} stand, {started} are started"
     return Finding("reservations", Status.OK, says, facts=facts)

@@ -279,7 +279,7 @@ def _charge(flow: Flow, query: str | None) -> Charge:
 
 def _unseen(asked: RiskyQuery, facts: Facts) -> Risk:
     nothing = Influence(
-        asked.query.lowered.groups, np.zeros(0), np.zeros(1, dtype=np.int64), _NOBODY
+        asked.query.compiled.groups, np.zeros(0), np.zeros(1, dtype=np.int64), _NOBODY
     )
     return Risk(
         query=asked.sql,
@@ -350,7 +350,7 @@ def _of_kinds(asked: QueryRisk, kinds: Mapping[tuple[int, ...], int]) -> Influen
     flat = [float(number * step) for one in kinds for number in one]
     starts = list(accumulate(map(len, kinds), initial=0))
     return Influence(
-        asked.asked.query.lowered.groups,
+        asked.asked.query.compiled.groups,
         np.array(flat, dtype=np.float64),
         np.array(starts, dtype=np.int64),
         np.array(list(kinds.values()), dtype=np.int64),

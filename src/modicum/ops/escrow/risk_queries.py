@@ -70,7 +70,7 @@ class RiskyQuery:
 
     def noise(self, delta: Number | None) -> Noise:
         """Return its noise for any epsilon, from what is public alone."""
-        norms, groups = self.line.norms[self.unit.name], self.query.lowered.groups
+        norms, groups = self.line.norms[self.unit.name], self.query.compiled.groups
         if self.measure == "eps":
             if delta is not None:
                 raise mistake("Laplace noise has no delta", "leave it out")
@@ -105,7 +105,7 @@ class RiskyQuery:
     def of_each_person(self) -> ExactPlan:
         """What computes its numbers without noise, for each person apart."""
         plan = self._by_person
-        keys = (*plan.query.keys, *self.query.lowered.plan.query.keys)
+        keys = (*plan.query.keys, *self.query.compiled.plan.query.keys)
         return structs.replace(plan, query=structs.replace(plan.query, keys=keys))
 
     @property
@@ -120,7 +120,7 @@ class RiskyQuery:
 
     @property
     def _by_person(self) -> ExactPlan:
-        plan, tables = self.query.lowered.plan, self.query.asked.tables
+        plan, tables = self.query.compiled.plan, self.query.asked.tables
         key = Key(self.unit.id, ColumnRef(self.table, self.unit.id))
         query = structs.replace(plan.query, keys=(key,))
         return structs.replace(
@@ -141,17 +141,17 @@ def risky(query: QueryFile) -> RiskyQuery:
                 help=remedy,
             )
         )
-    (line,) = query.lowered.lines
+    (line,) = query.compiled.lines
     (table,) = query.asked.query.tables
     step, column = Fraction(1), line.statistic.column
     if line.statistic.kind == "total":
         assert column is not None  # A sum is one of a column.
         step = column_of(column, query.asked.tables).step
-    return RiskyQuery(query, table, query.lowered.plan.units[name], line, step)
+    return RiskyQuery(query, table, query.compiled.plan.units[name], line, step)
 
 
 def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
-    asked, lowered = query.asked, query.lowered
+    asked, compiled = query.asked, query.compiled
     if len(asked.query.tables) > 1:
         yield (
             "it joins tables, and nothing says in which of them its people are",
@@ -159,25 +159,25 @@ def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
         )
     if asked.sampling is not None:
         yield "it reads a secret sample", "leave `sampling` out"
-    if lowered.selection is not None:
+    if compiled.selection is not None:
         yield (
             "some of its loss tells keys, and how many there are is not public",
             "declare the `values` of its keys, and leave `discover` out",
         )
-    if len(lowered.lines) != 1:
+    if len(compiled.lines) != 1:
         yield "it is several mechanisms, each with a noise of its own", _ONE
     yield from _of_unit(query)
-    statistic = lowered.lines[0].statistic
+    statistic = compiled.lines[0].statistic
     column = None if statistic.column is None else statistic.column.column
-    if statistic.kind == "distinct" and column != lowered.plan.units[asked.unit].id:
+    if statistic.kind == "distinct" and column != compiled.plan.units[asked.unit].id:
         yield "which values count for one person depends on others", _ONE
     if statistic.kind not in {"rows", "total", "distinct"}:
         yield "it is read from a tree of counts", _ONE
 
 
 def _of_unit(query: QueryFile) -> Iterator[tuple[str, str]]:
-    asked, lowered = query.asked, query.lowered
-    unit, table = lowered.plan.units[asked.unit], asked.query.tables[0]
+    asked, compiled = query.asked, query.compiled
+    unit, table = compiled.plan.units[asked.unit], asked.query.tables[0]
     column = asked.tables.by_name[table].columns.get(unit.id)
     if unit.period is not None:
         yield (
@@ -189,7 +189,7 @@ def _of_unit(query: QueryFile) -> Iterator[tuple[str, str]]:
             f"the table `{table}` does not tell whose a row is by `{unit.id}`",
             "declare the column, of type text or integer",
         )
-    if lowered.moves[unit.name].going:
+    if compiled.moves[unit.name].going:
         # Only where rows of one person push out none of others, nor replace any, is
         # the influence of a person what her own rows add.
         yield (

@@ -129,7 +129,7 @@ def give_up(ledger: Ledger, releases: Iterable[str], reason: str) -> None:
     """Take back what was reserved for a run that does not begin, as far as it goes."""
     for one in releases:
         with suppress(ModicumError):  # It ends by itself, and why is told already.
-            ledger.void(one, reason=reason)
+            ledger.cancel(one, reason=reason)
 
 
 def begin(entry: Entry, contract: Contract) -> int:

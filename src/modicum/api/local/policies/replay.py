@@ -32,7 +32,7 @@ from modicum.policy import CompiledPolicy
 #: What became of an attempt that was not let in; the others have a `ReleaseStatus`.
 DENIED = "denied"
 #: What became of those whose loss was taken back.
-GIVEN_UP = ("voided", "expired")
+GIVEN_UP = ("canceled", "expired")
 
 
 class Attempt(Struct, frozen=True):
@@ -42,7 +42,7 @@ class Attempt(Struct, frozen=True):
         seq: The number of the entry.
         release: What it is and costs; if it was corrected, as it is described now.
         outcome: `denied`, or where the release stands now: `reserved`, `started`,
-            `posted`, `voided`, `expired` or `recorded`.
+            `published`, `canceled`, `expired` or `recorded`.
         blocking: The rules that denied it then.
         day: The day that it was made on, as an ordinal.
     """

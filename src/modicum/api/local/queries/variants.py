@@ -166,7 +166,7 @@ class DeniedQuery(Struct, frozen=True):
         }
         mechanisms = release["mechanisms"]
         assert isinstance(mechanisms, list)  # It was decided.
-        if len(mechanisms) != len(self.query.lowered.mechanisms()):
+        if len(mechanisms) != len(self.query.compiled.mechanisms()):
             return None
         for key in _PARTS:
             parts = [one[key] for one in mechanisms if key in one]
