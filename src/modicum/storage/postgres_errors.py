@@ -39,7 +39,7 @@ _TRY_AGAIN = (
 )
 _UNKNOWN_OUTCOME = (
     "it may or may not have been stored; submit again with the same id, it is one"
-    " release; after a start or a publish, look first:  modicum release show ID"
+    " release; after `start` or `publish`, look first:  modicum release show ID"
 )
 _NO_RIGHT = (
     "let the ledger's owner grant this role what it needs; a role that may only read"

@@ -15,8 +15,8 @@ from modicum.ledger import ReleaseStatus, Standing
 from modicum.ledger.state.release_table import Standings
 
 NEXT = {
-    ReleaseStatus.RESERVED: ("STARTED", "VOIDED", "EXPIRED"),
-    ReleaseStatus.STARTED: ("POSTED",),
+    ReleaseStatus.RESERVED: ("STARTED", "CANCELED", "EXPIRED"),
+    ReleaseStatus.STARTED: ("PUBLISHED",),
 }
 
 
