@@ -145,7 +145,7 @@ def test_removed_swapped_and_repeated_rows_are_found(ledger: Path) -> None:
 @pytest.mark.spec("LED-3")
 def test_a_decision_that_does_not_follow_is_found(ledger: Path) -> None:
     """Re-sealed with correct hashes, a forged decision still contradicts its past."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from modicum.ledger import GENESIS, read_record, seal
     from modicum.ledger.log.events import Body, ReleaseDenied, ReleaseReserved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -77,8 +78,6 @@ def engine_named(name: str) -> EngineKind:
                 help="it is one of " + ", ".join(ENGINES),
             )
         )
-    from importlib.util import find_spec
-
     kind = ENGINES[name]
     if find_spec(kind.library) is None:
         package = f"modicum[{extra_of(kind.library)}]"
