@@ -26,9 +26,6 @@ GUARD = Decimal("1e-30")
 
 _EXPONENT_LIMIT = 10**12
 
-# Two floats that differ by more of their size differ in truth, in the same direction.
-_ROUGHLY = 1e-12
-
 # Up to here the normal tail is a series, beyond a continued fraction so long.
 _SERIES_MAX = 40
 _CONVERGENTS = 40
@@ -127,7 +124,6 @@ def lowest(
     high: Decimal,
     *,
     within: Decimal = Decimal("1e-9"),
-    rough: Callable[[float], float] | None = None,
 ) -> Decimal:
     """Return a point where a function with one valley is (nearly) least.
 
@@ -139,37 +135,24 @@ def lowest(
         low: The lower end.
         high: The upper end.
         within: How far from the bottom the point may be.
-        rough: The function in floats, with an error far below 1e-12 of its value
-            plus one. It decides where it can, and so quickly; the point is the same.
 
     Examples:
         >>> f"{lowest(lambda x: (x - 2) ** 2, Decimal(0), Decimal(9)):.6f}"
         '2.000000'
     """
-    known: dict[Decimal, Decimal] = {}
-
-    def exactly(point: Decimal) -> Decimal:
-        if point not in known:
-            known[point] = function(point)
-        return known[point]
-
-    def is_left_lower() -> bool:
-        if rough is not None:
-            one, other = rough(float(left)), rough(float(right))
-            if abs(one - other) > _ROUGHLY * (1 + abs(one) + abs(other)):
-                return one < other
-        return exactly(left) <= exactly(right)
-
     with decimal.localcontext(_context(30)):
         ratio = (Decimal(5).sqrt() - 1) / 2
         left, right = high - ratio * (high - low), low + ratio * (high - low)
+        at_left, at_right = function(left), function(right)
         while high - low > within:
-            if is_left_lower():
-                high, right = right, left
+            if at_left <= at_right:
+                high, right, at_right = right, left, at_left
                 left = high - ratio * (high - low)
+                at_left = function(left)
             else:
-                low, left = left, right
+                low, left, at_left = left, right, at_right
                 right = low + ratio * (high - low)
+                at_right = function(right)
         return (low + high) / 2
 
 

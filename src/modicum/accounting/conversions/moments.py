@@ -9,7 +9,6 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, log1p
 
 from msgspec import Struct
 
@@ -130,15 +129,7 @@ def _zcdp(rho: Decimal, ln_delta: Decimal) -> Decimal:
         ln_alpha = alpha.ln()
         return rho * alpha + u - ln_alpha - (ln_delta + ln_alpha) / less_one
 
-    about, ln_about = float(rho), float(ln_delta)
-
-    # All terms that can be large are positive, so floats lose nothing by cancellation.
-    def roughly(u: float) -> float:
-        less_one = exp(u)
-        ln_alpha = log1p(less_one)
-        return about * (less_one + 1) + u - ln_alpha - (ln_about + ln_alpha) / less_one
-
-    return at(lowest(at, _SEARCH_LOW, _SEARCH_HIGH, rough=roughly))
+    return at(lowest(at, _SEARCH_LOW, _SEARCH_HIGH))
 
 
 @lru_cache(maxsize=4096)
