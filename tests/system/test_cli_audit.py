@@ -138,7 +138,7 @@ def test_the_ledger_checks_what_was_signed_about_it(folder: Path) -> None:
     said = run("ledger", "verify", "--checkpoint", "receipt.json")
     assert "receipt for denied (deny)" in said
     done = document(
-        "ledger", "receipt", "published", "--key", "key.pem", "-o", "second.json"
+        "ledger", "receipt", "posted", "--key", "key.pem", "-o", "second.json"
     )
     assert done["seq"] == 2
     run("ledger", "receipt", "nobody", "--key", "key.pem", exit_code=4)
@@ -182,7 +182,7 @@ def test_nothing_is_signed_about_a_ledger_that_does_not_hold(folder: Path) -> No
     run("ledger", "verify", exit_code=6)
     for command in (
         ("ledger", "checkpoint"),
-        ("ledger", "receipt", "published"),
+        ("ledger", "receipt", "posted"),
         ("audit", "export", "-o", "bundle"),
     ):
         said = run(*command, "--key", "key.pem", exit_code=6)
@@ -277,9 +277,9 @@ def test_a_statement_is_written_about_a_ledger_or_a_bundle(folder: Path) -> None
 def test_the_registry_gets_what_is_out(folder: Path) -> None:
     said = run("audit", "registry", "-o", "releases.yaml")
     assert "2 records" in said
-    assert "url_slug: published" in (folder / "releases.yaml").read_text()
+    assert "url_slug: posted" in (folder / "releases.yaml").read_text()
     found = document("audit", "registry")
-    assert [one["url_slug"] for one in found["records"]] == ["published", "past"]
+    assert [one["url_slug"] for one in found["records"]] == ["posted", "past"]
 
 
 def test_keys_with_a_passphrase(folder: Path) -> None:

@@ -112,7 +112,7 @@ def test_one_identity_holds_a_share_and_the_refusal_says_what_helps() -> None:
         " and this release adds rho = 0.01: one identity may hold rho = 0.25 there"
     )
     assert "reserved and not started: `a`, `b`" in problem.notes
-    assert "start or void one" in problem.help
+    assert "start or cancel one" in problem.help
     assert ann.state().seq == before
     # Others are not bounded by what she holds.
     assert ledger.by("bob").submit(release("d", "0.2")).status == "reserved"

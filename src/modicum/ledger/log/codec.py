@@ -179,13 +179,13 @@ def _parser(kind: str, version: int) -> _Parser:
     return _Parser(
         own,
         msgspec.json.Decoder(
-            msgspec.defstruct(own.__name__, stored), float_hook=_refuse_float
+            msgspec.defstruct(own.__name__, stored), float_hook=_refuse_floats
         ),
         tuple((name, codec.parse or codec.read) for name, codec in codecs),
     )
 
 
-def _refuse_float(text: str) -> None:
+def _refuse_floats(text: str) -> None:
     message = f"not a plain value: {text}"
     raise ValueError(message)
 
