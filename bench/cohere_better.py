@@ -7,10 +7,9 @@ bench/tune_planner.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from msgspec.structs import replace
 from planner_trials import WORKLOADS, Outcomes, Spread, Trial, table
 
 from modicum.accounting.filters.unlock_schedule import AtOnce, Unlocking

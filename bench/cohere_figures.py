@@ -7,10 +7,9 @@ what the authors found in five repetitions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from msgspec.structs import replace
 from planner_trials import Outcomes, Spread, Trial, published, table
 
 from modicum.accounting.filters.unlock_schedule import AtOnce, Schedule, Unlocking

@@ -14,12 +14,12 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
 import numpy as np
-from msgspec.structs import replace
 from plain_planner import Batch, PlainPlanner
 
 from modicum.accounting import filter_for

@@ -12,12 +12,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from unittest import mock
-
-from msgspec.structs import replace
 
 from modicum.accounting.filters import budget
 from modicum.accounting.filters.budget import FILTERS, Shares

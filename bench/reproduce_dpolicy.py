@@ -17,12 +17,11 @@ import csv
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from statistics import mean, stdev
 
-from msgspec.structs import asdict, replace
 from rich.console import Console
 from rich.progress import Progress
 

@@ -11,10 +11,9 @@ import argparse
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from msgspec.structs import replace
 from planner_trials import (
     FIRST_TUNING_SEED,
     WORKLOADS,

@@ -151,7 +151,7 @@ def test_a_release_lives(both: Both, way: str) -> None:
         first.expires_at,
     )
     assert ws.start("life") == both.here.standing("life") == both.there.standing("life")
-    assert ws.post("life") == both.here.standing("life")
+    assert ws.publish("life") == both.here.standing("life")
     assert ws.submit(release("out"), publish=True).status == "published"
     ws.submit(release("given-up"))
     assert ws.cancel("given-up", reason="no need").status.value == "canceled"

@@ -450,7 +450,7 @@ def test_what_ended_by_itself_keeps_nothing_else_reserved() -> None:
     taken_back = list[str]()
 
     class Ending:
-        def void(self, release: str, *, reason: str) -> None:
+        def cancel(self, release: str, *, reason: str) -> None:
             if release == "r-1":
                 raise ConflictError(Problem(Code.RELEASE_STATE, "it ended"))
             taken_back.append(f"{release}: {reason}")
