@@ -127,7 +127,7 @@ class People:
         if [*self.proposers(body["digest"])]:
             yield "it is proposed already"
         if self._policy and self._policy.digest == body["digest"]:
-            yield "it is active already"
+            yield "it is already active"
 
     def proposers(self, digest: str) -> Iterator[str]:
         """Yield who proposed a policy since the active one came."""

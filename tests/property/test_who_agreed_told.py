@@ -1,4 +1,4 @@
-"""Who agreed to what, whatever people do, against a slow look at the log."""
+"""Approvals to what, whatever people do, against a slow look at the log."""
 
 from __future__ import annotations
 

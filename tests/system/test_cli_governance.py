@@ -107,7 +107,7 @@ def test_a_policy_is_activated_with_its_conflicts_accepted() -> None:
         ("global @standard", True),
         ("global @black-box", True),
     ]
-    assert "is active already" in run(*accepted)
+    assert "is already active" in run(*accepted)
     run("release", "check", "public.yaml", code=Exit.DENIED)
     run("ledger", "verify")
 
@@ -337,7 +337,7 @@ def test_who_agrees_is_told_that_nobody_asks() -> None:
 @pytest.mark.usefixtures("folder")
 def test_a_release_is_requested_approved_by_its_id_and_submitted() -> None:
     run("policy", "activate", "asking.yaml", "--reason", "two eyes")
-    assert run("request", "list") == "nothing is asked for\n"
+    assert run("request", "list") == "there are no requests\n"
     submit = ("release", "submit", "public.yaml", "--actor", "ann")
     asked = (*submit, "--request", "for the report")
     told = run(*asked, code=Exit.NEEDS_APPROVAL)

@@ -74,7 +74,7 @@ CHANGED  none
 NEW      none
 REMOVED  none
 SAME     35 rules
-nothing is loosened: what was denied before stays denied
+nothing is loosened: all that was denied is still denied
 """
 HISTORY = """\
 HISTORY  would have denied 1 of 46 releases: readmission-model
@@ -116,7 +116,7 @@ def test_diff_tells_what_is_loosened_and_what_still_covers_it(folder: Path) -> N
 
 def test_diff_of_a_policy_and_itself(folder: Path) -> None:
     assert run("policy", "diff", "policy.yaml", "policy.yaml") == (
-        "SAME     both policies say the same\n"
+        "SAME     the policies are equivalent\n"
     )
     found = document("policy", "diff", "policy.yaml", "policy.yaml")
     assert found["same_document"]

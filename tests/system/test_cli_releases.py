@@ -109,7 +109,7 @@ def test_the_api_still_begins_a_ledger(folder: Path) -> None:
 
 def test_init_says_what_holds_already() -> None:
     assert document("init")["changed"] is True
-    assert "is active already" in run("init")
+    assert "is already active" in run("init")
     assert document("init")["changed"] is False
     Path("other.yaml").write_text(POLICY.replace("name: small", "name: other"))
     stands = problem("init", "--policy", "other.yaml", code=Exit.USAGE)
@@ -202,7 +202,7 @@ def test_words_about_other_contents_are_marked() -> None:
     write("one", audience="public", rho="0.002")
     run("release", "approve", "one.yaml", *said, "olga")
     told = run(*APPROVALS, "one.yaml")
-    assert "pavel rejected (another content) as officer" in told
+    assert "pavel rejected (other contents) as officer" in told
     assert "olga approved as officer" in told
     spoken = document(*APPROVALS, "one.yaml")["spoken"]
     assert [one["current"] for one in spoken] == [False, True]
@@ -336,7 +336,9 @@ def test_releases_are_listed_by_where_they_stand() -> None:
     assert (stuck["release"], stuck["expires_at"]) == ("b", None)
     both = ("--status", "started", "--status", "canceled")
     assert len(document("release", "list", *both)["releases"]) == 2
-    assert "no release stands so" in run("release", "list", "--status", "published")
+    assert "no release has this status" in run(
+        "release", "list", "--status", "published"
+    )
     run("release", "list", "--status", "denied", code=Exit.USAGE)
     then = document("release", "list", "--as-of", "3")["releases"]
     assert [one["status"] for one in then] == ["reserved", "reserved"]
@@ -551,7 +553,7 @@ def test_a_denial_shows_the_rules_that_deny_and_counts_the_others() -> None:
         holding = [line for line in whole if line.startswith("  ok  ")]
         assert over
         assert len(holding) > 1
-        more = f"  {len(holding)} more rules hold; --all shows them"
+        more = f"  {len(holding)} other rules hold (--all shows them)"
         assert short == [
             line
             for line in (more if one == holding[0] else one for one in whole)

@@ -252,7 +252,7 @@ class ModicumError(Exception):
 
     def __init__(self, *problems: Problem) -> None:
         if not problems:
-            message = "a mistake needs at least one problem"
+            message = "an error needs at least one problem"
             raise ValueError(message)
         self.problems = problems
         super().__init__("\n".join(dict.fromkeys(one.message for one in problems)))
@@ -270,7 +270,7 @@ class ModicumError(Exception):
         shown = [_rendered(*group) for group in equal.values()]
         if len(shown) > _SHOWN_MAX:
             left = sum(map(len, list(equal.values())[_SHOWN_MAX:]))
-            shown[_SHOWN_MAX:] = [f"… and {left} more mistakes; --json has them all"]
+            shown[_SHOWN_MAX:] = [f"… and {left} more errors; --json has them all"]
         return "\n\n".join(shown)
 
     def alone(self) -> Self:

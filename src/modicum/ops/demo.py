@@ -107,6 +107,6 @@ def _past_text() -> str:
     stream = StringIO()
     yaml.dump(past_releases(), stream)
     return (
-        "# What Acme Health released before it had a policy: recorded, never denied.\n"
+        "# Releases of Acme Health before it had a policy: recorded, never denied.\n"
         + stream.getvalue()
     )

@@ -41,7 +41,7 @@ class ReleaseTimeline:
         attributes: The attributes that it reads, sorted.
         metadata: The open text that came with it.
         policy: Digest of the policy that it was decided by.
-        approved_by: Who agreed to it.
+        approved_by: Approvals to it.
         assumptions: What was assumed of a past release.
         changed_at: When it came to stand where it stands.
         reason: Why it was given up; empty otherwise.
@@ -81,7 +81,7 @@ class Correction:
 
     @property
     def approved_by(self) -> tuple[str, ...]:
-        """Who agreed: whom the policy asks, and who made it."""
+        """Approvals: whom the policy asks, and who made it."""
         return tuple(dict.fromkeys((*self.body.approved_by, self.told.actor)))
 
 

@@ -1,4 +1,4 @@
-"""Who agreed and who is missing, against a plain reading of the rules in words."""
+"""Approvals and who is missing, against a plain reading of the rules in words."""
 
 from __future__ import annotations
 

@@ -440,7 +440,7 @@ def test_a_use_is_counted_whatever_becomes_of_it() -> None:
     log.refuses("platform", FlowBegun(digest, 2), "used 1 times")
     log.does("platform", FlowFailed(digest, 1))
     log.refuses("platform", FlowBegun(digest, 2), "used 1 times")
-    log.refuses("platform", FlowFailed(digest, 1), "no run 1 of it was begun")
+    log.refuses("platform", FlowFailed(digest, 1), "no run 1 of it was started")
 
 
 @pytest.mark.spec("ESC-4")
@@ -530,7 +530,7 @@ def test_the_first_run_that_ends_is_the_one_that_counts() -> None:
     log.refuses("platform", FlowBegun(task, 1), "next run is 2")
     log.does("platform", FlowBegun(task, 2))
     left = {"exact": "1" * 64, "private": "2" * 64}
-    log.refuses("platform", FlowWithheld(task, 3, left), "no run 3 of it was begun")
+    log.refuses("platform", FlowWithheld(task, 3, left), "no run 3 of it was started")
     log.refuses("platform", FlowWithheld(task, 2, {"exact": SHA}), "these are others")
     log.does("platform", FlowWithheld(task, 2, left))
     log.refuses("platform", FlowBegun(task, 3), "its results are withheld")
@@ -692,9 +692,9 @@ def test_who_began_a_run_ends_it() -> None:
     log.begin(digest)
     left = {"private": SHA, "exact": SHA}
     log.refuses(
-        "amir", FlowWithheld(digest, 1, left), "no run 1 of it was begun by `amir`"
+        "amir", FlowWithheld(digest, 1, left), "no run 1 of it was started by `amir`"
     )
-    log.refuses("amir", FlowFailed(digest, 1), "no run 1 of it was begun by `amir`")
+    log.refuses("amir", FlowFailed(digest, 1), "no run 1 of it was started by `amir`")
     log.does("platform", FlowWithheld(digest, 1, left))
 
 

@@ -1,4 +1,4 @@
-"""Joins of which nothing is proven are refused; the others are not."""
+"""Joins of which no bound is proven are refused; the others are not."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def left(pairs: list[tuple[Table, Table]], read: Table) -> set[tuple[Table, Tabl
 def walked(
     changes: set[tuple[Table, Table]], moves: set[tuple[Table, Table]]
 ) -> int | None:
-    """Return how many moves the worst change takes; None if it cannot be made."""
+    """Return how many moves the worst change takes; None if it cannot be created."""
     links: dict[Table, set[Table]] = {}
     for a, b in moves:
         links.setdefault(a, set()).add(b)

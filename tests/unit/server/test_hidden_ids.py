@@ -103,7 +103,7 @@ def unusable(name: str) -> dict[str, Any]:
     )
     return {
         "type": "/docs/errors#MOD703",
-        "title": "in conflict with what is there",
+        "title": "conflict",
         "status": 409,
         "detail": message,
         "code": "MOD703",

@@ -398,7 +398,7 @@ def test_a_statement_lists_corrections_with_who_why_before_and_after(
     assert one["now"] == [{"mechanism": "views", "periods": [day]}]
     shown = page(told)
     for words in (
-        "Corrections of the past",
+        "Corrections of past releases",
         "views: all of it",
         "views: periods: &quot;2026-04-01",
         "ann, ",

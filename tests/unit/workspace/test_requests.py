@@ -280,7 +280,7 @@ def test_who_ever_asked_for_a_release_does_not_approve_it(ledger: Ledger) -> Non
     olga.withdraw_request("r-1", reason="let ann ask")
     ledger.of("ann").governance.request(PUBLIC, reason="for olga")
     assert "who asks for it does not approve it" in agreed()
-    olga.approve(CHANGED, reason="another content was never hers")
+    olga.approve(CHANGED, reason="other contents was never hers")
 
 
 def test_what_needs_no_approval_or_would_be_denied_is_not_requested(

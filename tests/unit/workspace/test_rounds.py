@@ -139,7 +139,7 @@ def test_a_denial_says_of_which_group_nothing_is_unlocked_and_why(
         later,
     ]
     assert locked(ws) == [
-        "the release names no `groups`, and so reads those, too, that have not begun",
+        "the release names no `groups`, and so reads also those that have not begun",
         f"name those that are open:  {named}",
     ]
     # What is named in the remedy is let pass.

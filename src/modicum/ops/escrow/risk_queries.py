@@ -31,7 +31,7 @@ from modicum.risk.question import Question, read_question
 
 #: Losses are told with so many digits, rounded down.
 _DIGITS: Final = 12
-_ONE: Final = "ask one COUNT or SUM in each query file"
+_ONE: Final = "use one COUNT or SUM in each query file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class RiskyQuery:
             return LaplaceNoise(max(norms.l1, 1) * self.step, groups)
         if delta is None:
             raise mistake(
-                "Gaussian noise has an epsilon only beside a delta",
+                "Gaussian noise has an epsilon only with a delta",
                 f"give {argument('delta')} such as 1e-6",
                 Code.MISSING_KEY,
             )
@@ -154,18 +154,18 @@ def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
     asked, compiled = query.asked, query.compiled
     if len(asked.query.tables) > 1:
         yield (
-            "it joins tables, and nothing says in which of them its people are",
-            "ask a query of one table",
+            "it joins tables, and the table of the people is unknown",
+            "use a query of one table",
         )
     if asked.sampling is not None:
         yield "it reads a secret sample", "leave `sampling` out"
     if compiled.selection is not None:
         yield (
-            "some of its loss tells keys, and how many there are is not public",
+            "part of its loss reveals keys, and their number is not public",
             "declare the `values` of its keys, and leave `discover` out",
         )
     if len(compiled.lines) != 1:
-        yield "it is several mechanisms, each with a noise of its own", _ONE
+        yield "it has several mechanisms, each with its own noise", _ONE
     yield from _of_unit(query)
     statistic = compiled.lines[0].statistic
     column = None if statistic.column is None else statistic.column.column
@@ -181,12 +181,13 @@ def _of_unit(query: QueryFile) -> Iterator[tuple[str, str]]:
     column = asked.tables.by_name[table].columns.get(unit.id)
     if unit.period is not None:
         yield (
-            f"its loss is that of one `{unit.name}`, and the indicators compare people",
+            f"its loss is per `{unit.name}`, and the indicators compare people",
             "give the loss of a unit without a time",
         )
     if column is None or column.type == "number":
         yield (
-            f"the table `{table}` does not tell whose a row is by `{unit.id}`",
+            f"the table `{table}` has no column `{unit.id}` that identifies the person"
+            " of a row",
             "declare the column, of type text or integer",
         )
     if compiled.moves[unit.name].going:
@@ -194,7 +195,7 @@ def _of_unit(query: QueryFile) -> Iterator[tuple[str, str]]:
         # the influence of a person what her own rows add.
         yield (
             "rows of one person can take the place of other rows",
-            "bound units of the same id alone, whose neighbors are add-remove",
+            "bound only units of the same id with the relation add-remove",
         )
 
 
