@@ -33,7 +33,8 @@ from modicum.accounting.conversions.epsilon_delta import curve_epsilon
 from modicum.accounting.conversions.moments import renyi_epsilon, zcdp_epsilon
 from modicum.accounting.filters.coordinates import OrderFilter
 from modicum.accounting.grid import ORDERS, RHO, order_index
-from modicum.accounting.mechanism_registry import KINDS, complete_values
+from modicum.accounting.mechanisms import ACCOUNT_KINDS as KINDS
+from modicum.accounting.named_mechanisms import complete_values
 from modicum.integrations.pld.batch import batch_epsilon
 
 SEED = 20261121

@@ -7,7 +7,7 @@ old, how many of each race, and how many women earn more than 50K. All of these 
 run in turn, many times; medians count:
 
 - direct: `ws.queries.run` of a query that was read before, over the CSV file: reserved,
-  started, computed by DuckDB, given discrete Laplace noise, and posted.
+  started, computed by DuckDB, given discrete Laplace noise, and published.
 - through the escrow: `office.run` of a contract that both owners agreed to before. It
   looks up their consent, reads and prices the query anew, decrypts the rows, and
   encrypts the answers.

@@ -26,10 +26,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from modicum.api.local import Decision
 from modicum.api.local.evaluation import price_release
@@ -251,7 +253,7 @@ def policy() -> CompiledPolicy:
 
 
 def log(events: int) -> Iterator[Record]:
-    """Yield the records of a log of so many events; each release is posted."""
+    """Yield the records of a log of so many events; each release is published."""
     compiled = policy()
     digest = compiled.policy.digest
     at = "2026-11-01T00:00:00.000000Z"

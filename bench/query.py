@@ -181,9 +181,9 @@ def private(
 
     def run(kind: str) -> object:
         if kind == "bounded":
-            return opened.run(query.lowered.plan, lots.draw())
-        noisy = noisy_of(query.lowered, opened, sampler, lots)
-        return answers_of(query.lowered, noisy, Fraction(19, 20))
+            return opened.run(query.compiled.plan, lots.draw())
+        noisy = noisy_of(query.compiled, opened, sampler, lots)
+        return answers_of(query.compiled, noisy, Fraction(19, 20))
 
     return run
 

@@ -20,10 +20,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from modicum.api.local.evaluation import price_release
 from modicum.api.permissions.actions import Role

@@ -46,7 +46,8 @@ def commands(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str,
     """Yield the path of every command, groups before what is in them."""
     yield path
     for name, inner in getattr(command, "commands", {}).items():
-        yield from commands(inner, (*path, name))
+        if not inner.hidden:
+            yield from commands(inner, (*path, name))
 
 
 def help_of(path: tuple[str, ...]) -> str:

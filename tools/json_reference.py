@@ -79,6 +79,8 @@ def rows(
 
 def _parts(kind: Any) -> tuple[Any, ...]:
     """Return the members of a union, without what stands for a missing key."""
+    if typing.get_origin(kind) is typing.Annotated:
+        kind = typing.get_args(kind)[0]
     if typing.get_origin(kind) in (Union, types.UnionType):
         return tuple(one for one in typing.get_args(kind) if one is not UnsetType)
     return (kind,)

@@ -14,6 +14,12 @@ from importlib import import_module
 # Not from `typing`: it takes longer than the rest of this.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from modicum.accounting.mechanisms.declared import describe_declared as declared
+    from modicum.accounting.mechanisms.gaussian import describe_gaussian as gaussian
+    from modicum.accounting.mechanisms.laplace import describe_laplace as laplace
+    from modicum.accounting.mechanisms.randomized_response import (
+        describe_randomized_response as randomized_response,
+    )
     from modicum.api.local import Decision, Workspace
     from modicum.api.local.escrow.datasets import Declared, Ownership
     from modicum.api.local.escrow.proposal import Purpose
@@ -44,18 +50,7 @@ if TYPE_CHECKING:
     from modicum.ops.files.queries import load_query, sql_query
     from modicum.ops.wiring import open_workspace as open  # noqa: A004
     from modicum.release import ReleaseDraft as Release
-    from modicum.release import (
-        approx_dp,
-        declared,
-        gaussian,
-        gdp,
-        l1,
-        l2,
-        laplace,
-        pure_dp,
-        randomized_response,
-        zcdp,
-    )
+    from modicum.release import approx_dp, gdp, l1, l2, pure_dp, zcdp
     from modicum.risk import measurement as risk
     from modicum.risk.candidates import grid
     from modicum.risk.measurement import count
@@ -111,18 +106,11 @@ _PUBLIC = {
     "Release": ("modicum.release", "ReleaseDraft"),
     **{
         name: ("modicum.release", name)
-        for name in (
-            "approx_dp",
-            "declared",
-            "gaussian",
-            "gdp",
-            "l1",
-            "l2",
-            "laplace",
-            "pure_dp",
-            "randomized_response",
-            "zcdp",
-        )
+        for name in ("approx_dp", "gdp", "l1", "l2", "pure_dp", "zcdp")
+    },
+    **{
+        name: (f"modicum.accounting.mechanisms.{name}", f"describe_{name}")
+        for name in ("declared", "gaussian", "laplace", "randomized_response")
     },
     **{
         name: ("modicum.core.errors", name)

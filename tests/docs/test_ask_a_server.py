@@ -103,7 +103,7 @@ def test_the_blocks_of_the_page_run(
         names["ws"].close()
     ledger = mo.open("ledger.db")
     for release, status in (
-        ("by-country-1", "posted"),
+        ("by-country-1", "published"),
         ("part-2", "reserved"),
         ("for-everybody", "reserved"),
         ("wish", "reserved"),

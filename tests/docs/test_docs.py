@@ -48,6 +48,11 @@ from typer.testing import CliRunner
 import modicum
 from modicum.accounting import COORDINATES, FILTERS, ORDERS
 from modicum.accounting.filters.budget import Shares
+from modicum.accounting.mechanisms import (
+    ACCOUNT_KINDS,
+    MECHANISM_KINDS,
+    RELEASE_KINDS,
+)
 from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
 from modicum.core.errors import Code
@@ -479,6 +484,22 @@ def test_every_public_name_is_explained_once() -> None:
     assert sorted(listed) == sorted(f"mo.{name}" for name in modicum.__all__)
 
 
+def test_every_kind_of_mechanism_is_described() -> None:
+    """Each in the format of releases with all its keys, and with its curve."""
+    page = (REFERENCE / "release-format.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (`[^|]+`) \|", page, re.MULTILINE)
+    described = {
+        (key, kind) for key, kinds in rows for kind in kinds[1:-1].split("`, `")
+    }
+    for kind in RELEASE_KINDS.values():
+        sensitivity = [] if kind.norm is None else ["sensitivity"]
+        for key in [*kind.described, *sensitivity]:
+            assert (key, kind.name) in described
+    assert all(f"`{name}`" in page for name in MECHANISM_KINDS)
+    curves = (REFERENCE / "accounting.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`" in curves for name in {*ACCOUNT_KINDS, *RELEASE_KINDS})
+
+
 def test_the_accounting_page_names_the_grid_and_the_shares() -> None:
     text = (REFERENCE / "accounting.md").read_text(encoding="utf-8")
     orders = re.search(r"^Orders: (.+(?:\n.+)*)\.$", text, re.MULTILINE)
@@ -569,7 +590,7 @@ DOCUMENTS = {
     ),
     "Options": ("release options releases/04-cohort-diagnosis.yaml",),
     "The balance of a cell": ("ledger balance 'attr:diagnosis @standard'",),
-    "Recorded releases": ("release record-past past-releases.yaml",),
+    "Recorded releases": ("release backfill past-releases.yaml",),
     "A release": (
         "release show r-0007",
         "release show sampled --ledger sampled.db",

@@ -115,7 +115,7 @@ def pure_mu2(eps: Fraction) -> Real:
 
 
 def least(function: Callable[[Real], Real], low: int, high: int) -> Real:
-    """Return the least value on an interval: a grid, then golden section around it."""
+    """Return the smallest value on an interval: a grid, then golden section."""
     steps = 2 * (high - low)
     grid = [MP.mpf(low) + MP.mpf(i) / 2 for i in range(steps + 1)]
     best = min(range(steps + 1), key=lambda i: function(grid[i]))

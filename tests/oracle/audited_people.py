@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from msgspec.structs import replace
 
 from modicum.ledger.decision.approvals import approvals_required
-from modicum.ledger.log.release_codec import release_from_plain
+from modicum.ledger.log.codec import release_from_plain
 from modicum.policy import Policy
 from modicum.policy.compiler import compile_text
 from modicum.policy.model import Approval
@@ -126,7 +127,7 @@ class People:
         if [*self.proposers(body["digest"])]:
             yield "it is proposed already"
         if self._policy and self._policy.digest == body["digest"]:
-            yield "it is active already"
+            yield "it is already active"
 
     def proposers(self, digest: str) -> Iterator[str]:
         """Yield who proposed a policy since the active one came."""

@@ -33,8 +33,8 @@ BRINGS_IN = ("release-reserved", "release-denied", "past-recorded")
 #: Which step leads from where to where in the life of a release.
 LIFE = {
     "release-started": ("reserved", "started"),
-    "release-posted": ("started", "posted"),
-    "release-voided": ("reserved", "voided"),
+    "release-posted": ("started", "published"),
+    "release-voided": ("reserved", "canceled"),
     "release-expired": ("reserved", "expired"),
 }
 #: What happens in an escrow; what owners say to contracts does, too.
@@ -53,8 +53,8 @@ REACHED = {
     "denied": {"release-denied"},
     "reserved": {"release-reserved"},
     "started": {"release-reserved", "release-started"},
-    "posted": {"release-reserved", "release-started", "release-posted"},
-    "voided": {"release-reserved", "release-voided"},
+    "published": {"release-reserved", "release-started", "release-posted"},
+    "canceled": {"release-reserved", "release-voided"},
     "recorded": {"past-recorded"},
 }
 
@@ -336,7 +336,7 @@ class _Auditor:
             self.found.broken.append(f"{seq}: {name} cannot be {after} at that time")
         self._status[name] = after
         charges = self._can_be_given_up.pop(name, None)
-        if after in ("voided", "expired"):
+        if after in ("canceled", "expired"):
             release, day = self._counted.pop(name)
             assert self._sums is not None
             charges = charges or self._sums.charges(release, day)

@@ -11,6 +11,7 @@ import pytest
 from budget import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from oracle.bundles import holds
 from samples import audited
 from samples.audited import bundle, bundled, checked, checkpoint, key, log, sealed
@@ -214,7 +215,9 @@ def cheaper(seq: int, index: int) -> Body:
     units = list(one.losses["user"].coordinates)
     units[index] -= 1
     less = replace(one, losses={"user": Loss(tuple(units))})
-    return replace(body, release=replace(body.release, mechanisms=(less,)))
+    return structs.replace(
+        body, release=structs.replace(body.release, mechanisms=(less,))
+    )
 
 
 @pytest.mark.spec("AUD-9")

@@ -10,13 +10,14 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 from typing import TypeAlias
 
 import pytest
 from budget import counted, examples, seed
+from msgspec.structs import replace
 from oracle.cells import DenseLedger, Judgment, Turns, period_number
 from samples import divided
 

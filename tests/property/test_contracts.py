@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import get_args
 
 import pytest
 from budget import examples
@@ -15,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.escrow import Plain, permits
 from samples.contracts import Drawer, activation
+from samples.stored import to_plain
 
 from modicum.core.errors import ModicumError
 from modicum.ledger import State
 from modicum.ledger.log import approval_statement, events
-from modicum.ledger.log.event_codec import to_plain
+from modicum.ledger.log.escrow_events import EscrowBody
 from modicum.ledger.log.events import Body, Event
-from modicum.ledger.replay.snapshot import _state
-from modicum.ledger.state.escrow import EscrowBody, escrow_to_plain
+from modicum.ledger.state.escrow import escrow_to_plain
 
 STEPS = 150
 
@@ -93,7 +94,7 @@ def test_what_is_drawn_comes_to_every_end() -> None:
             out[flow.contract.flow] += bool(flow.released)
     assert min(out["output"], out["signal"]) >= 2, out
     assert out["raw-signal"] >= 1, out
-    kinds = {name for kind, name in events.NAMES.items() if kind in EscrowBody.__args__}
+    kinds = {kind.kind for kind in get_args(EscrowBody)}
     for kind in (*kinds, "approval-given", "disclosure-recorded"):
         assert seen[kind, True] >= 3, (kind, seen)
         if kind != "flow-failed":
@@ -103,6 +104,6 @@ def test_what_is_drawn_comes_to_every_end() -> None:
 def test_an_escrow_survives_a_snapshot() -> None:
     state = live_through(7)
     assert state.escrow.flows
-    restored = _state(state.small_to_plain())
+    restored = State.restored(state.small_to_plain())
     assert escrow_to_plain(restored.escrow) == escrow_to_plain(state.escrow)
     assert restored.escrow == state.escrow

@@ -42,7 +42,6 @@ from modicum.accounting.conversions.profiles import (
 from modicum.accounting.conversions.registry import CONVERSIONS, convert
 from modicum.accounting.curves import Curve, composed
 from modicum.accounting.losses import total_of
-from modicum.accounting.mechanism_registry import calibrated, curve_of_kind, kind_named
 from modicum.accounting.mechanisms import (
     declared_gdp,
     declared_pure,
@@ -51,6 +50,7 @@ from modicum.accounting.mechanisms import (
     laplace,
     randomized_response,
 )
+from modicum.accounting.named_mechanisms import calibrated, curve_of_kind, kind_named
 
 pytestmark = pytest.mark.soak
 

@@ -66,7 +66,7 @@ class Log:
         what = self.rng.choice(["record", "correct", "correct", "submit"])
         if what == "record" or not self.past:
             one = self.some()
-            self.ws.record_past(one)
+            self.ws.backfill(one)
             self.past[one["release"]] = one
         elif what == "submit":
             one = self.some()

@@ -125,7 +125,7 @@ def test_allowed_exactly_when_every_matching_rule_holds(
             if verb == "submit":
                 submit_and_compare(ws, f"r-{number}", what)
             elif verb == "past":
-                ws.record_past({"release": f"r-{number}", "mechanisms": what})
+                ws.backfill({"release": f"r-{number}", "mechanisms": what})
             else:
                 step(ws, verb, f"r-{what}")
         if history:
@@ -164,7 +164,7 @@ def step(ws: Workspace, verb: str, identifier: str) -> None:
         return
     try:
         if verb == "void":
-            ws.void(identifier, reason="test")
+            ws.cancel(identifier, reason="test")
         else:
             ws.start(identifier)
     except ConflictError:
@@ -214,7 +214,7 @@ def test_a_rule_for_single_releases_looks_at_one_alone(tmp_path: Path) -> None:
     decision = ws.check({"release": "two", "mechanisms": two})
     assert decision.blocking == ("cap",)
     for number in range(3):
-        ws.record_past({"release": f"old-{number}", "mechanisms": [big]})
+        ws.backfill({"release": f"old-{number}", "mechanisms": [big]})
     assert ws.check({"release": "new", "mechanisms": [big]}).losses["cap"].allowed
 
 

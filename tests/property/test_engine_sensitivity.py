@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pytest
 from budget import examples, seed
+from msgspec import structs
 from oracle.bounded_queries import Plan, Table, Vector, answers, apart
 from oracle.query_cases import MANY, Case, with_ids, worst_pairs
 from samples.spark import spark_or_skip
@@ -264,13 +265,13 @@ def without_row_id(table: Table, plan: Plan) -> pa.Table:
 def test_without_a_row_id_no_change_moves_more_than_its_price() -> None:
     """Rows are ordered by contents; places in the file would change with every row."""
     views = replace(DECLARED.by_name["views"], row_id=())
-    declared = replace(DECLARED, by_name={"views": views})
+    declared = structs.replace(DECLARED, by_name={"views": views})
     cut = moved = 0
     for number in range(START, START + examples(12)):
         case = worst_pairs(number)
         ours = Asked(case.plan)
-        exact = replace(ours.exact(), tables=declared)
-        uncut = replace(exact, caps=())
+        exact = structs.replace(ours.exact(), tables=declared)
+        uncut = structs.replace(exact, caps=())
         for unit, worst in case.worst.items():
             price = ours.price(unit)
             for norm, pair in worst.pairs.items():

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.escrow import Plain, contract_of, permits
 from samples.escrows import PROGRAM, World, query
+from samples.stored import to_plain
 
 from modicum.api.local.escrow.actions import EscrowActions
 from modicum.api.local.escrow.proposal import Purpose
 from modicum.core.errors import ModicumError
 from modicum.ledger import event_of
-from modicum.ledger.log.event_codec import to_plain
 from modicum.ledger.state.flow import Flow
 
 ANALYSTS = ("amir", "bea")

@@ -88,8 +88,8 @@ class Oracle:
         self.open[name] = who, attribute, countries, cost
         self._add(name, 1, spends=True)
 
-    def end(self, name: str, *, voided: bool) -> None:
-        self._add(name, -1, spends=voided)
+    def end(self, name: str, *, canceled: bool) -> None:
+        self._add(name, -1, spends=canceled)
         del self.open[name]
 
     def _add(self, name: str, sign: int, *, spends: bool) -> None:
@@ -136,8 +136,8 @@ def test_holdings_are_bounded_by_cell_and_identity(asked: list[Any]) -> None:
                 if kind == "start":
                     people["ann"].start(name)
                 else:
-                    people["ann"].void(name, reason="x")
-                oracle.end(name, voided=kind == "void")
+                    people["ann"].cancel(name, reason="x")
+                oracle.end(name, canceled=kind == "void")
             continue
         who, attribute, countries, cost, seconds = rest
         name, cells = f"r-{number}", frozenset(countries)

@@ -15,6 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 from budget import counted, examples, seed
+from msgspec import structs
 from samples import divided, ledgers
 from samples.ledgers import chance
 
@@ -140,7 +141,7 @@ def some_policy(rng: random.Random) -> tuple[CompiledPolicy, Planning]:
     if chance(rng, 0.35):
         schedule = Unlocking(rng.randint(2, 4), Fraction(rng.randint(0, 4), 5))
         rule = RotationRule(schedule, rng.choice(list(Retired)))
-        compiled = compile_policy(replace(compiled.policy, rotation=rule))
+        compiled = compile_policy(structs.replace(compiled.policy, rotation=rule))
     if compiled.policy.rotation is not None or chance(rng, 0.25):
         opened(rng, compiled, planning)
     return compiled, planning
@@ -282,7 +283,7 @@ def maker(
 def changed(
     made: RecordedRelease, change: Callable[[RecordedMechanism], RecordedMechanism]
 ) -> RecordedRelease:
-    return replace(made, mechanisms=tuple(map(change, made.mechanisms)))
+    return structs.replace(made, mechanisms=tuple(map(change, made.mechanisms)))
 
 
 def smaller(one: RecordedMechanism, part: int) -> RecordedMechanism:

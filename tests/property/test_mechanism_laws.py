@@ -192,7 +192,7 @@ def test_some_pair_of_bounded_range_costs_what_the_curve_says(
 
 
 def golden(function: oracle.Density, low: Real, high: Real) -> Real:
-    """Return the least value of a function with one valley."""
+    """Return the smallest value of a function with one valley."""
     ratio = (MP.sqrt(5) - 1) / 2
     for _ in range(70):
         left, right = high - ratio * (high - low), low + ratio * (high - low)

@@ -22,7 +22,7 @@ from modicum.api.local.dry_run import TrialStore
 from modicum.api.local.evaluation import price_release
 from modicum.core.errors import ModicumError
 from modicum.ledger import audit
-from modicum.ledger.log.release_codec import release_to_plain
+from modicum.ledger.log.codec import release_to_plain
 from modicum.policy import CompiledPolicy
 from modicum.system.clock import FixedClock
 

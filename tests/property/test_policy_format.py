@@ -20,6 +20,7 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from msgspec import Struct
 
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, to_plain
 from modicum.core.errors import Mark
@@ -371,12 +372,14 @@ def unmarked(value: Any) -> Any:
     """Return a value without places, texts and digests."""
     if isinstance(value, Mark):
         return None
-    if dataclasses.is_dataclass(value):
-        return type(value), [
-            (field.name, unmarked(getattr(value, field.name)))
-            for field in dataclasses.fields(value)
-            if field.compare and field.name not in {"text", "digest"}
-        ]
+    names: list[str] = []
+    if isinstance(value, Struct):
+        names += value.__struct_fields__
+    elif dataclasses.is_dataclass(value):
+        names += [field.name for field in dataclasses.fields(value) if field.compare]
+    if names:
+        kept = [name for name in names if name not in {"text", "digest"}]
+        return type(value), [(name, unmarked(getattr(value, name))) for name in kept]
     if isinstance(value, Mapping):
         return [(key, unmarked(item)) for key, item in value.items()]
     return [unmarked(item) for item in value] if isinstance(value, tuple) else value

@@ -15,6 +15,7 @@ from celpy.celtypes import BoolType
 from hypothesis import event, given, reject, settings
 from hypothesis import strategies as st
 
+from modicum.accounting.mechanisms import MECHANISM_KINDS
 from modicum.core.document import from_python
 from modicum.policy.cel.compiler import parse_predicate
 from modicum.policy.implication import search as implication
@@ -27,7 +28,6 @@ from modicum.policy.implication.search import (
     substituted,
     witness,
 )
-from modicum.policy.implication.worlds import MECHANISM_KINDS
 from modicum.policy.predicates import (
     All,
     Any,

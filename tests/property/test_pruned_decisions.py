@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import pytest
 from budget import examples, seed
+from msgspec import structs
 from samples import ledgers
 
 from modicum.accounting import COORDINATES, INFINITE, Loss, Total
@@ -207,7 +208,7 @@ def filled(
         parts.append(replace(part, losses=losses, neighbors=neighbors))
     if left[rule.id]:
         return None
-    return replace(mine[0][0], mechanisms=tuple(parts))
+    return structs.replace(mine[0][0], mechanisms=tuple(parts))
 
 
 def test_most_kept_rules_can_be_the_only_one_that_denies() -> None:

@@ -22,7 +22,7 @@ from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError
 from modicum.core.rationals import LOSS_UNIT
 from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
-from modicum.query.compiler import Lowered, lower
+from modicum.query.compiler import CompiledQuery, compile_query
 from modicum.query.contribution_bounds import UNBOUNDED
 from modicum.query.explanation import computed, derivation
 from modicum.query.model import AllOf, AnyOf, Compare, Condition, IsIn, Not
@@ -81,10 +81,12 @@ def asked_of(dice: random.Random) -> tuple[QueryRequest, dict[str, Any]]:
     return asked, {"periods": PERIODS} if dated else {}
 
 
-def lowered_of(dice: random.Random) -> tuple[Lowered, dict[str, Any]] | InputError:
+def lowered_of(
+    dice: random.Random,
+) -> tuple[CompiledQuery, dict[str, Any]] | InputError:
     asked, heading = asked_of(dice)
     try:
-        lowered = lower(asked, VOCABULARY)
+        lowered = compile_query(asked, VOCABULARY)
         statements(lowered.plan, Lots().draw())
     except InputError as error:
         return error
@@ -261,7 +263,7 @@ def test_without_noise_answers_are_those_of_the_rows() -> None:
 
 
 def value_of(
-    lowered: Lowered, name: str, exact: dict[str, Any], group: tuple[Any, ...]
+    lowered: CompiledQuery, name: str, exact: dict[str, Any], group: tuple[Any, ...]
 ) -> Fraction | None:
     """Return what an aggregate is, of counts and sums only."""
     line = next(line for line in lowered.lines if name in line.serves)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from budget import examples, seed
+from msgspec.structs import replace
 from samples.declared import TABLES
 from samples.drawn_queries import WORDS, drawn, spoiled
 

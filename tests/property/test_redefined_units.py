@@ -36,7 +36,7 @@ units = st.fixed_dictionaries(
 steps = st.lists(
     st.one_of(
         st.tuples(units, st.sampled_from(RELATIONS)),
-        st.sampled_from(["posted", "reserved", "voided", "denied", "recorded"]),
+        st.sampled_from(["published", "reserved", "canceled", "denied", "recorded"]),
     ),
     max_size=7,
 )
@@ -120,7 +120,7 @@ def test_a_policy_is_refused_exactly_if_a_unit_was_another_when_a_loss_was_recor
 def let_in(ws: Workspace, step: str, release: dict[str, object]) -> bool:
     """Bring a release in, and return whether its loss counts at the end."""
     if step == "recorded":
-        ws.record_past(release)
+        ws.backfill(release)
         return True
     if step == "denied":
         release["mechanisms"][0]["cost"] = {  # type: ignore[index]
@@ -130,9 +130,9 @@ def let_in(ws: Workspace, step: str, release: dict[str, object]) -> bool:
     if not ws.submit(release).allowed:  # A rule may be over its limit by now.
         return False
     name = str(release["release"])
-    if step == "posted":
+    if step == "published":
         ws.start(name)
-        ws.post(name)
-    elif step == "voided":
-        ws.void(name, reason="x")
-    return step != "voided"
+        ws.publish(name)
+    elif step == "canceled":
+        ws.cancel(name, reason="x")
+    return step != "canceled"

@@ -16,7 +16,6 @@ from oracle.mechanisms import mixed, value, worse_way
 from modicum.accounting.amplification import (
     poisson,
     poisson_gaussian,
-    poisson_laplace,
     poisson_substitute,
     shared_sample,
     unit_level_rate,
@@ -28,6 +27,7 @@ from modicum.accounting.decimals import precise
 from modicum.accounting.mechanisms import (
     declared_pure,
     declared_renyi,
+    poisson_laplace,
     randomized_response,
 )
 

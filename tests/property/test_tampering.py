@@ -21,10 +21,10 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a ledger that holds every kind of step."""
     folder = tmp_path_factory.mktemp("ledger")
     ws = workspace(folder)
-    ws.record_past(counts("old", rho="0.004"))
-    ws.submit(counts("r-1", rho="0.004"), post=True)
+    ws.backfill(counts("old", rho="0.004"))
+    ws.submit(counts("r-1", rho="0.004"), publish=True)
     ws.submit(counts("r-2", rho="0.004"))
-    ws.void("r-2", reason="called off")
+    ws.cancel("r-2", reason="called off")
     ws.submit(counts("r-3", rho="0.03"))
     ws.submit(counts("r-4", rho="0.002", purpose="research"))
     ws.governance.annotate("read by the auditors")
@@ -145,7 +145,7 @@ def test_removed_swapped_and_repeated_rows_are_found(ledger: Path) -> None:
 @pytest.mark.spec("LED-3")
 def test_a_decision_that_does_not_follow_is_found(ledger: Path) -> None:
     """Re-sealed with correct hashes, a forged decision still contradicts its past."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from modicum.ledger import GENESIS, read_record, seal
     from modicum.ledger.log.events import Body, ReleaseDenied, ReleaseReserved

@@ -1,4 +1,4 @@
-"""Who agreed to what, whatever people do, against a slow look at the log."""
+"""Approvals to what, whatever people do, against a slow look at the log."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def done(
         "request": lambda: people.request(release, reason=reason),
         "withdraw": lambda: people.withdraw_request(release["release"], reason=reason),
         "submit": lambda: office.submit(release),
-        "past": lambda: office.record_past(release),
+        "past": lambda: office.backfill(release),
         "yes": lambda: people.approve(release, reason=reason, key=signs or None),
         "no": lambda: people.reject(release, reason=reason, key=signs or None),
         "propose": lambda: people.propose_policy(other, reason=reason),

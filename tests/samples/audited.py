@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from io import BytesIO
 from typing import Any
+
+from msgspec.structs import replace
 
 from modicum.api.local.evaluation import price_release
 from modicum.ledger import GENESIS, Balances, Event, Record, RecordedRelease, seal

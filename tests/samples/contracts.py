@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
+
+from msgspec.structs import replace
 
 from modicum.api.local.evaluation import price_release
 from modicum.ledger.log.contracts import (
@@ -19,18 +21,20 @@ from modicum.ledger.log.contracts import (
     Terms,
     Version,
 )
-from modicum.ledger.log.events import (
-    ApprovalGiven,
-    Body,
+from modicum.ledger.log.escrow_events import (
     ContractProposed,
     ContractWithdrawn,
     DataRegistered,
     DataShredded,
-    DisclosureRecorded,
     FlowBegun,
     FlowFailed,
     FlowReleased,
     FlowWithheld,
+)
+from modicum.ledger.log.events import (
+    ApprovalGiven,
+    Body,
+    DisclosureRecorded,
     PolicyActivated,
     ReleasePosted,
     ReleaseReserved,

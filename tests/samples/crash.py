@@ -91,19 +91,19 @@ class Worker:
         while True:
             number += 1
             asked = release(self._rng, f"{self._name}-{number}")
-            self._live(asked, post=self._rng.random() < 0.3)
+            self._live(asked, publish=self._rng.random() < 0.3)
 
-    def _live(self, asked: Written, *, post: bool) -> None:
+    def _live(self, asked: Written, *, publish: bool) -> None:
         name = str(asked["release"])
-        word = self._ask(name, lambda ws: ws.submit(asked, post=post).status)
+        word = self._ask(name, lambda ws: ws.submit(asked, publish=publish).status)
         if word != "reserved":
             return
         if self._rng.random() < 0.3:
-            self._ask(name, lambda ws: ws.void(name, reason="test").status.value)
+            self._ask(name, lambda ws: ws.cancel(name, reason="test").status.value)
             return
         self._ask(name, lambda ws: ws.start(name).status.value)
         if self._rng.random() < 0.5:
-            self._ask(name, lambda ws: ws.post(name).status.value)
+            self._ask(name, lambda ws: ws.publish(name).status.value)
         elif self._rng.random() < 0.5:
             self._ask(name, lambda ws: ws.submit(asked).status)
 
@@ -179,7 +179,7 @@ def _disk_error() -> sqlite3.OperationalError:
 def live_and_be_struck(
     folder: Path, statement: int, how: str, *, keep_open: bool
 ) -> None:
-    """Reserve, start and post a release; exit with 0 if no statement was struck.
+    """Reserve, start and publish a release; exit with 0 if no statement was struck.
 
     Args:
         folder: Where the ledger is, and the note of each step that was acknowledged.
@@ -194,7 +194,7 @@ def live_and_be_struck(
     steps: dict[str, Callable[[], object]] = {
         "reserved": lambda: ws.submit(counts("r-1", rho="0.015")),
         "started": lambda: ws.start("r-1"),
-        "posted": lambda: ws.post("r-1"),
+        "published": lambda: ws.publish("r-1"),
         "closed": store.close,
     }
     with (folder / "told").open("a", encoding="utf-8") as told:
@@ -224,7 +224,7 @@ def ask_once_and_be_struck(folder: Path, statement: int, how: str) -> None:
         asked: dict[str, Callable[[IdempotencyKey], object]] = {
             "reserved": lambda once: decider.submit(counts("r-1"), once=once),
             "started": lambda once: decider.start("r-1", once=once),
-            "posted": lambda once: decider.post("r-1", once=once),
+            "published": lambda once: decider.publish("r-1", once=once),
         }
         for word, ask in asked.items():
             _until_told(partial(ask, once_for(word)))

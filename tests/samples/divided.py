@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, TypeAlias
 
+from msgspec import structs
+
 from modicum.accounting import COORDINATES, INFINITE, Loss
 from modicum.accounting.grid import DELTA
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
@@ -42,9 +44,9 @@ def policy(rng: random.Random) -> CompiledPolicy:
     found = compile_text(policy_text(rng).encode(), "policy.yaml")
     grouped = frozenset(u for u in found.policy.vocabulary.units if chance(rng, 0.5))
     vocabulary = found.policy.vocabulary
-    population = replace(vocabulary.population, grouped=grouped)
+    population = structs.replace(vocabulary.population, grouped=grouped)
     vocabulary = replace(vocabulary, population=population)
-    return compile_policy(replace(found.policy, vocabulary=vocabulary))
+    return compile_policy(structs.replace(found.policy, vocabulary=vocabulary))
 
 
 def policy_text(rng: random.Random) -> str:

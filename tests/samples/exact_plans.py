@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import structs
 
 from modicum.query.contribution_bounds import in_order
 from modicum.query.model import (
@@ -306,7 +307,9 @@ class _Maker:
         units.setdefault("user", UNITS["user"])
         units = {name: units[name] for name in UNITS if name in units}
         units = {
-            name: replace(one, within=tuple(w for w in one.within if w in units))
+            name: structs.replace(
+                one, within=tuple(w for w in one.within if w in units)
+            )
             for name, one in units.items()
         }
         part = self.part(units, tables)

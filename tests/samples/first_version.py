@@ -7,19 +7,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from modicum.api.local import Workspace
 from modicum.core.canonical import digest, encode
 from modicum.ledger import GENESIS, Event, Record, RecordedRelease, event_of, seal
-from modicum.ledger.log.event_codec import to_plain
-from modicum.ledger.log.events import NAMES, Body, PastRecorded, PolicyActivated
+from modicum.ledger.log.events import Body, PastRecorded, PolicyActivated
 from modicum.policy import CompiledPolicy
 from samples.audited import ASKING, activated, at, priced
 from samples.small import compiled
+from samples.stored import to_plain
 
 #: The fields that version 2 added to an event.
 LATER: Mapping[str, tuple[str, ...]] = {
-    NAMES[PolicyActivated]: ("reason", "accepted"),
-    NAMES[PastRecorded]: ("assumptions",),
+    PolicyActivated.kind: ("reason", "accepted"),
+    PastRecorded.kind: ("assumptions",),
 }
 
 
@@ -53,7 +55,7 @@ def described(release: RecordedRelease, **changes: Any) -> RecordedRelease:
         replace(one, description={**one.description, **changes})
         for one in release.mechanisms
     )
-    return replace(release, mechanisms=mechanisms)
+    return structs.replace(release, mechanisms=mechanisms)
 
 
 def _first(event: Event) -> dict[str, Any]:

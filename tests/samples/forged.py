@@ -7,10 +7,10 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
 from oracle.escrow import digest_of
 
 from modicum.api.local.evaluation import price_release
@@ -18,13 +18,9 @@ from modicum.core.errors import ModicumError
 from modicum.ledger import GENESIS, Event, Record, State
 from modicum.ledger.log.approval_statement import signed, statement_bytes
 from modicum.ledger.log.chain import seal
-from modicum.ledger.log.event_codec import from_plain
-from modicum.ledger.log.events import (
-    ApprovalGiven,
-    Body,
-    DataRegistered,
-    ReleaseReserved,
-)
+from modicum.ledger.log.codec import from_plain
+from modicum.ledger.log.escrow_events import DataRegistered
+from modicum.ledger.log.events import ApprovalGiven, Body, ReleaseReserved
 from modicum.ledger.log.recorded_release import RecordedRelease
 from samples.audited import activated, key
 from samples.contracts import PEOPLE, SHA, Drawer

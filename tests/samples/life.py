@@ -34,9 +34,9 @@ def body_for(step: str, *, expires_at: str = LATER) -> Body:
             return ReleaseReserved(recorded(), "d" * 64, expires_at)
         case "started":
             return ReleaseStarted("r-1")
-        case "posted":
+        case "published":
             return ReleasePosted("r-1")
-        case "voided":
+        case "canceled":
             return ReleaseVoided("r-1", "why")
         case _:
             return ReleaseExpired("r-1")

@@ -274,20 +274,20 @@ class Client:
         if dice < 0.08 and self._asked:
             self._submit(self._rng.choice(self._asked))
         elif dice < 0.12 and self._reserved:
-            self._step("voided", self._take(self._reserved))
+            self._step("canceled", self._take(self._reserved))
         elif dice < 0.18 and self._reserved:
             started = self._take(self._reserved)
             if self._step("started", started):
                 self._started.append(started)
         elif dice < 0.23 and self._started:
-            self._step("posted", self._take(self._started))
+            self._step("published", self._take(self._started))
         elif dice < 0.26 and self._looks:
             self._desk.look(self._new(number))
         else:
             asked = self._new(number)
             self._asked.append(asked)
             if self._rng.random() < 0.002:
-                self._ask_for(asked, lambda decider: decider.record_past(asked).status)
+                self._ask_for(asked, lambda decider: decider.backfill(asked).status)
             else:
                 self._submit(asked)
 
@@ -298,13 +298,13 @@ class Client:
         return names.pop(self._rng.randrange(len(names)))
 
     def _submit(self, asked: Written) -> None:
-        post = self._rng.random() < 0.3
+        publish = self._rng.random() < 0.3
         seconds = self._rng.choice([1, 1, 3600, 3600, 3600])
         name = str(asked["release"])
         status = self._ask_for(
             asked,
             lambda decider: (
-                decider.submit(asked, post=post, reserve_seconds=seconds).status
+                decider.submit(asked, publish=publish, reserve_seconds=seconds).status
             ),
         )
         if status == "reserved" and name not in self._reserved:
@@ -320,9 +320,9 @@ class Client:
 
     def _step(self, word: str, name: str) -> bool:
         def taken(decider: Decider) -> str:
-            if word == "voided":
-                return decider.void(name, reason="not needed").status.value
-            step = decider.start if word == "started" else decider.post
+            if word == "canceled":
+                return decider.cancel(name, reason="not needed").status.value
+            step = decider.start if word == "started" else decider.publish
             return step(name).status.value
 
         try:

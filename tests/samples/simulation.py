@@ -278,9 +278,9 @@ class Simulation:
             self._bring_in(desk, self._rng.choice(self._asked))
 
     def _bring_in(self, desk: Workspace, asked: Written) -> None:
-        post = self._rng.random() < 0.3
+        publish = self._rng.random() < 0.3
         seconds = self._rng.choice([60, 5000, 10**6])
-        decision = desk.submit(asked, post=post, reserve_seconds=seconds)
+        decision = desk.submit(asked, publish=publish, reserve_seconds=seconds)
         self._tell(asked["release"], decision.status)
 
     def _record(self, desk: Workspace) -> None:
@@ -289,7 +289,7 @@ class Simulation:
             if self._rng.random() < 0.7:
                 day = DAWN - timedelta(days=self._rng.randrange(60))
                 asked["released_on"] = day.isoformat()
-            self._tell(asked["release"], desk.record_past(asked).status)
+            self._tell(asked["release"], desk.backfill(asked).status)
 
     def _look(self, desk: Workspace) -> None:
         desk.check(self._new())
@@ -298,10 +298,10 @@ class Simulation:
         self._step(desk.start)
 
     def _post(self, desk: Workspace) -> None:
-        self._step(desk.post)
+        self._step(desk.publish)
 
     def _void(self, desk: Workspace) -> None:
-        self._step(lambda name: desk.void(name, reason="not needed"))
+        self._step(lambda name: desk.cancel(name, reason="not needed"))
 
     def _step(self, step: Callable[[str], Any]) -> None:
         if self._asked:

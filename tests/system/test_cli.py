@@ -62,7 +62,7 @@ def test_the_main_job(folder: Path) -> None:
     assert "reserved until" in run("release", "submit", "one.yaml")
     assert "DENY two" in run("release", "submit", "two.yaml", exit_code=3)
     assert "started" in run("release", "start", "one")
-    assert "posted" in run("release", "post", "one")
+    assert "published" in run("release", "publish", "one")
     shown = run("release", "show", "one")
     assert "reads diagnosis" in shown
     assert "rho 0.01201" in shown
@@ -80,7 +80,7 @@ def test_the_documented_decision(folder: Path) -> None:
     allowed = document("release", "check", "one.json", *where)
     assert allowed["decision"] == "allow"
     assert allowed["blocking"] == []
-    run("release", "submit", "one.json", "--post")
+    run("release", "submit", "one.json", "--publish")
     denied = document("release", "check", "two.json", *where, exit_code=3)
     assert denied["decision"] == "deny"
     assert denied["blocking"] == ["attr:diagnosis @standard"]
@@ -224,7 +224,7 @@ def test_the_past_from_a_list(folder: Path) -> None:
     past = json.dumps([counts("old-1"), counts("old-2", rho="0.5")])
     (folder / "past.json").write_text(past)
     run("init")
-    told = run("release", "record-past", "past.json")
+    told = run("release", "backfill", "past.json")
     assert "old-1: recorded\n" in told
     assert "old-2: recorded; " in told
     assert document("status")["releases"] == 2
@@ -233,8 +233,8 @@ def test_the_past_from_a_list(folder: Path) -> None:
 def test_void_needs_a_reason(folder: Path) -> None:
     run("init")
     run("release", "submit", "one.yaml")
-    run("release", "void", "one", exit_code=2)
-    assert "voided" in run("release", "void", "one", "--reason", "called off")
+    run("release", "cancel", "one", exit_code=2)
+    assert "canceled" in run("release", "cancel", "one", "--reason", "called off")
 
 
 def test_the_compiled_policy_as_a_document(folder: Path) -> None:
@@ -378,7 +378,7 @@ def test_h_is_help_for_every_command(command: tuple[str, ...]) -> None:
         ("check", "`modicum release check`"),
         ("submit", "`modicum release submit` or `modicum escrow submit`"),
         ("start", "`modicum release start`"),
-        ("post", "`modicum release post`"),
+        ("publish", "`modicum release publish`"),
         (
             "approve",
             "`modicum policy approve` or `modicum release approve`"
@@ -398,6 +398,34 @@ def test_an_unknown_command_is_looked_for_among_all(typed: str, meant: str) -> N
     last = typed.rsplit(maxsplit=1)[-1]
     said = f"No such command '{last}'. Did you mean {meant}"
     assert said in " ".join(found.output.split())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("release post", "release publish"),
+        ("release void", "release cancel"),
+        ("release record-past", "release backfill"),
+        ("query lower", "query compile"),
+    ],
+)
+def test_earlier_names_of_commands_work_and_are_not_listed(old: str, new: str) -> None:
+    group, name = old.split()
+    assert run(*old.split(), "-h") == run(*new.split(), "-h").replace(
+        f"modicum {new}", f"modicum {old}"
+    )
+    assert f"  {name} " not in run(group, "-h")
+
+
+def test_help_lists_rarer_commands_below_the_others() -> None:
+    for group, rare in (
+        ((), ("escrow", "workload")),
+        (("plan",), ("rotation", "simulate", "compare")),
+    ):
+        usual, _, advanced = run(*group, "-h").partition("Advanced:")
+        for name in rare:
+            assert f"\n  {name} " not in usual
+            assert f"\n  {name} " in advanced
 
 
 def test_an_unknown_command_like_no_other_gets_no_suggestion() -> None:

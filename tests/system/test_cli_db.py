@@ -48,7 +48,7 @@ def test_a_backup_and_what_was_restored_from_it_are_told(head: str) -> None:
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     assert result.stdout.startswith(f"r.db: restored, {LAST} entries, ")
-    for words in (f"head {head}", f"that of entry {LAST}", "record-past"):
+    for words in (f"head {head}", f"that of entry {LAST}", "backfill"):
         assert words in result.stdout
     assert rows_of(Path("r.db")) == rows_of(Path("b.db")) == rows_of(Path("ledger.db"))
 

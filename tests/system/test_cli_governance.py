@@ -91,7 +91,7 @@ def test_people_agree_and_the_release_goes_on() -> None:
 @pytest.mark.usefixtures("folder")
 def test_a_policy_is_activated_with_its_conflicts_accepted() -> None:
     Path("r.yaml").write_text(json.dumps(counts("r-2", rho="0.002")))
-    run("release", "submit", "r.yaml", "--post")
+    run("release", "submit", "r.yaml", "--publish")
     activate = ("policy", "activate", "tight.yaml", "--reason", "less")
     for extra in ((), ("--dry-run",)):
         output = run(*activate, *extra, code=Exit.INVALID)
@@ -107,7 +107,7 @@ def test_a_policy_is_activated_with_its_conflicts_accepted() -> None:
         ("global @standard", True),
         ("global @black-box", True),
     ]
-    assert "is active already" in run(*accepted)
+    assert "is already active" in run(*accepted)
     run("release", "check", "public.yaml", code=Exit.DENIED)
     run("ledger", "verify")
 
@@ -132,7 +132,7 @@ def test_the_active_policy_asks_people_about_the_next_one() -> None:
 def test_who_agrees_to_a_policy_sees_what_history_exceeds() -> None:
     run("policy", "activate", "asking.yaml", "--reason", "two eyes")
     Path("r.yaml").write_text(json.dumps(counts("r-2", rho="0.002")))
-    run("release", "submit", "r.yaml", "--post")
+    run("release", "submit", "r.yaml", "--publish")
     conflict = "CONFLICT  releases already made exceed the rule global @standard"
     assert "MISSING  approval by 1 of officer" in run(
         "policy", "approvals", "tight.yaml", code=Exit.NEEDS_APPROVAL
@@ -201,7 +201,7 @@ def test_past_releases_of_several_files_are_all_recorded_or_none() -> None:
     Path("a.yaml").write_text(json.dumps([counts("old-1", ml="none"), unknown]))
     wrong = counts("old-3", attributes=("diagnoses",))
     Path("b.yaml").write_text(json.dumps(wrong))
-    record = ("release", "record-past", "a.yaml", "b.yaml")
+    record = ("release", "backfill", "a.yaml", "b.yaml")
     run(*record, code=Exit.INVALID)
     assert len(document("ledger", "list")["entries"]) == 1
     Path("b.yaml").write_text(json.dumps(counts("old-3", ml="none", rho="0.1")))
@@ -218,7 +218,7 @@ def test_what_recording_would_do_is_said_without_a_byte(folder: Path) -> None:
     """It is what recording then says, of each release after those before it."""
     past = [counts(f"old-{n}", ml="none", rho="0.02") for n in range(4)]
     Path("past.yaml").write_text(json.dumps([*past, past[0]]))
-    record = ("release", "record-past", "past.yaml")
+    record = ("release", "backfill", "past.yaml")
     before = {one.name: one.read_bytes() for one in folder.iterdir()}
     told = document(*record, "--dry-run")
     said = run(*record, "--dry-run")
@@ -251,7 +251,7 @@ def test_what_recording_would_do_is_said_without_a_byte(folder: Path) -> None:
 @pytest.mark.usefixtures("folder")
 def test_of_past_releases_little_is_said_and_always_a_summary() -> None:
     Path("one.yaml").write_text(json.dumps(counts("old", ml="none", rho="0.5")))
-    record = ("release", "record-past", "one.yaml")
+    record = ("release", "backfill", "one.yaml")
     full = run(*record, "--dry-run", "--full")
     short = run(*record)
     assert "1 release recorded; over their limit now: " in short
@@ -265,7 +265,7 @@ def test_of_past_releases_little_is_said_and_always_a_summary() -> None:
 
 
 def test_what_is_past_is_not_of_a_day_to_come(folder: Path) -> None:
-    record = ("release", "record-past", "old.yaml")
+    record = ("release", "backfill", "old.yaml")
     future = counts("old", ml="none", released_on="9999-12-30")
     entries = len(document("ledger", "list")["entries"])
     Path("old.yaml").write_text(json.dumps(future))
@@ -281,7 +281,7 @@ def test_what_is_past_is_not_of_a_day_to_come(folder: Path) -> None:
     # Nor of what stands before it.
     past = counts("older", ml="none", released_on="2024-03-02")
     Path("older.yaml").write_text(json.dumps(past))
-    both = ("release", "record-past", "older.yaml", "old.yaml")
+    both = ("release", "backfill", "older.yaml", "old.yaml")
     assert "error[MOD106]" in run(*both, code=Exit.INVALID)
     assert len(document("ledger", "list")["entries"]) == entries
     past = counts("old", ml="none", released_on="2024-03-02")
@@ -337,7 +337,7 @@ def test_who_agrees_is_told_that_nobody_asks() -> None:
 @pytest.mark.usefixtures("folder")
 def test_a_release_is_requested_approved_by_its_id_and_submitted() -> None:
     run("policy", "activate", "asking.yaml", "--reason", "two eyes")
-    assert run("request", "list") == "nothing is asked for\n"
+    assert run("request", "list") == "there are no requests\n"
     submit = ("release", "submit", "public.yaml", "--actor", "ann")
     asked = (*submit, "--request", "for the report")
     told = run(*asked, code=Exit.NEEDS_APPROVAL)

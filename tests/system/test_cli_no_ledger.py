@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,13 +65,13 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("release", "check", "asked.yaml", "--policy", "policy.yaml"),
     ("release", "submit", "asked.yaml", "--policy", "policy.yaml"),
     ("release", "start", "asked"),
-    ("release", "post", "asked"),
-    ("release", "void", "asked", *WHY),
+    ("release", "publish", "asked"),
+    ("release", "cancel", "asked", *WHY),
     ("release", "show", "asked"),
     ("release", "list"),
     ("release", "fit", "asked.yaml", "--policy", "policy.yaml"),
     ("release", "options", "asked.yaml", "--policy", "policy.yaml"),
-    ("release", "record-past", "asked.yaml", "--policy", "policy.yaml"),
+    ("release", "backfill", "asked.yaml", "--policy", "policy.yaml"),
     ("release", "redescribe", "asked.yaml", *WHY),
     ("release", "approve", "asked.yaml", *WHY),
     ("release", "reject", "asked.yaml", *WHY),
@@ -128,7 +131,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 #: What prints something else than JSON for programs, with what stands after options.
 IN_WORDS: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("query", "lower", "asked.yaml", "--policy", "policy.yaml"): (),
+    ("query", "compile", "asked.yaml", "--policy", "policy.yaml"): (),
     ("release", "run", "asked"): ("--", "true"),
     ("serve",): (),
     ("serve", "--check"): (),
@@ -205,13 +208,21 @@ def files(folder: Path) -> dict[str, int]:
 def test_no_command_with_a_ledger_is_forgotten() -> None:
     from typer.main import get_command
 
-    def taking(command: object, name: tuple[str, ...]) -> set[tuple[str, ...]]:
-        inner = getattr(command, "commands", {})
-        found = {
-            name for one in getattr(command, "params", ()) if "--ledger" in one.opts
-        }
-        return found.union(*(taking(one, (*name, key)) for key, one in inner.items()))
+    def taking(command: Any, name: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
+        """Yield the commands that take a ledger, and their names."""
+        if any("--ledger" in one.opts for one in command.params):
+            yield name, command
+        for key, one in getattr(command, "commands", {}).items():
+            yield from taking(one, (*name, key))
 
-    for name in taking(get_command(app), ()):
-        known = (*COMMANDS, *IN_WORDS)
+    found = dict(taking(get_command(app), ()))
+    shown = [one for one in found if not found[one].hidden]
+    known = (*COMMANDS, *IN_WORDS)
+    for name in shown:
         assert any(command[: len(name)] == name for command in known), name
+    # Old names run what is known under a new one.
+    functions = [inspect.unwrap(found[name].callback) for name in shown]
+    hidden = found.keys() - set(shown)
+    assert ("release", "void") in hidden
+    for name in hidden:
+        assert inspect.unwrap(found[name].callback) in functions, name

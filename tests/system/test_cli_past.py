@@ -25,7 +25,7 @@ schema: {attributes: {page: low}}
 policies:
   - {name: day, when: "true", unit: user-day, budget: {rho: 0.03}}
 """
-RECORD = ("release", "record-past", "past.json")
+RECORD = ("release", "backfill", "past.json")
 ASK = ("release", "redescribe", "past.json", "--reason", "r", "--actor", "ann")
 APPROVE = ("release", "approve", "past.json", "--reason", "r", "--actor", "bob")
 
@@ -119,7 +119,7 @@ def test_a_person_is_asked_whether_to_record_without_periods(
     os.close(here)
     os.close(there)
     assert "2 of 3 releases have no `periods`" in output
-    assert "Record them all the same?" in output
+    assert "Record them anyway?" in output
     assert entries() == 1 + recorded
 
 

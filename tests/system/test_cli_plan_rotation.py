@@ -282,7 +282,7 @@ def test_mistakes(
         ("", "", ("--rule", "watched"), "there are `all` {rho: 0.8}"),
         ("", "", ("--rule", "all", "--rho", "1"), "beside another budget"),
         (TURNS, "", (), "`turns` has no `rotation`"),
-        ("{rho: 0.8}", "unlimited", (), "no rule that takes turns has a limit"),
+        ("{rho: 0.8}", "unlimited", (), "no rule that rotates has a limit"),
         (
             "unlimited",
             "{eps: 1}",

@@ -173,7 +173,7 @@ def test_a_unit_is_unlocked_once(folder: Path) -> None:
 def test_ids_of_rounds_and_falling_shares_are_refused(folder: Path) -> None:
     opened = plan("open", "half", "--unlock", "patient=50%")
     assert "patient: 50 % of every budget" in opened
-    again_ = opened.replace("the 4th\n", "the 4th (it was open already)\n")
+    again_ = opened.replace("the 4th\n", "the 4th (already open)\n")
     assert plan("open", "half") == again_ != opened  # Who is not sure may try again.
     assert plan("open", "half", "--unlock", "patient=0.5") == again_
     again = ("open", "half", "--unlock", "patient=0.6")
@@ -300,15 +300,15 @@ def test_a_warning_counts_requests_that_name_no_groups(folder: Path) -> None:
     Path("some.yaml").write_text("---\n".join([first, *unnamed]))
     told = plan("run", "some.yaml")
     assert (
-        "warning: 4 requests of 5 name no `groups`, and so read those, too, that have"
+        "warning: 4 requests of 5 name no `groups`, and so read also those that have"
         " not begun; name those that are active:  groups: {from: 1, to: 3}\n"
     ) in told
     Path("one.yaml").write_text(unnamed[0])
     told = plan("run", "one.yaml", "--out", "one.json")
     assert "warning: 1 request of 1 names no `groups`, and so reads those" in told
     assert plan("why-not", "one.json", "small").splitlines()[2:] == [
-        "  all: nothing is unlocked there: the release names no `groups`, and so"
-        " reads those, too, that have not begun",
+        "  all: nothing is unlocked there: the release names no `groups`, and so reads"
+        " also those that have not begun",
         "  name those that are open:  groups: {from: 1, to: 3}",
     ]
 

@@ -66,7 +66,7 @@ def test_lint_tells_of_all_files_and_fails_if_one_is_wrong(folder: Path) -> None
     assert "policy.yaml: ok" in told
     assert "--> broken.yaml:" in told
     assert "cannot read none.yaml" in told
-    assert "   = help: correct the path, or make the file\n" in told
+    assert "   = help: correct the path, or create the file\n" in told
     (folder / "inside").mkdir()
     assert "name a file in this folder" in run("lint", "inside", exit_code=4)
     (folder / "near.yaml").write_text(POLICY.replace("unit: user,", "unit: usr,", 1))
@@ -144,7 +144,7 @@ def test_rules_about_nothing_are_said_to_be(folder: Path) -> None:
     assert (
         "says    nothing: no attribute belongs to `place` as member or strong\n" in told
     )
-    assert "status  about nothing: it can never deny\nabove   none\n" in told
+    assert "status  matches no mechanism: it can never deny\nabove   none\n" in told
     near = run("explain", "empty.yaml", "cat:health/member @standard")
     assert "cat:place" not in near
     assert "cat:place" not in run("graph", "empty.yaml", "--dot")

@@ -74,7 +74,7 @@ CHANGED  none
 NEW      none
 REMOVED  none
 SAME     35 rules
-nothing is loosened: what was denied before stays denied
+nothing is loosened: all that was denied is still denied
 """
 HISTORY = """\
 HISTORY  would have denied 1 of 46 releases: readmission-model
@@ -116,7 +116,7 @@ def test_diff_tells_what_is_loosened_and_what_still_covers_it(folder: Path) -> N
 
 def test_diff_of_a_policy_and_itself(folder: Path) -> None:
     assert run("policy", "diff", "policy.yaml", "policy.yaml") == (
-        "SAME     both policies say the same\n"
+        "SAME     the policies are equivalent\n"
     )
     found = document("policy", "diff", "policy.yaml", "policy.yaml")
     assert found["same_document"]
@@ -177,7 +177,14 @@ def test_simulate_shows_what_would_have_been_decided(folder: Path) -> None:
     before = (folder / "ledger.db").read_bytes()
     found = run("policy", "simulate", "tight.yaml")
     rows = [line.split() for line in found.splitlines()]
-    assert rows[3][:6] == ["45", "readmission-model", "posted", "deny", "denied", "now"]
+    assert rows[3][:6] == [
+        "45",
+        "readmission-model",
+        "published",
+        "deny",
+        "denied",
+        "now",
+    ]
     assert (
         "46 releases: 42 let in, 4 denied; 1 denied now, 0 allowed now;"
         " 2 recorded ones go over a limit"

@@ -36,7 +36,7 @@ def told(*arguments: str, code: int = 0) -> Any:
 
 def test_a_history_without_rounds_is_remarked() -> None:
     modicum("init", "--policy", "grouped.yaml")
-    modicum("release", "submit", "release.json", "--post")
+    modicum("release", "submit", "release.json", "--publish")
     remark = (
         "`rotation` unlocks nothing, as no round was opened: what falls under a rule of"
         " `user` is denied"

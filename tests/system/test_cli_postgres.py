@@ -38,8 +38,8 @@ class Commands:
         assert "r-1" in self.run("release", "check", str(self.release))
         self.run("release", "submit", str(self.release))
         self.run("release", "start", "r-1")
-        self.run("release", "post", "r-1")
-        assert "posted" in self.run("release", "show", "r-1")
+        self.run("release", "publish", "r-1")
+        assert "published" in self.run("release", "show", "r-1")
         self.run("status")
         assert "4 entries" in self.run("ledger", "verify")
 

@@ -233,7 +233,7 @@ def test_what_would_pass_is_said_in_words_of_the_query() -> None:
 
 
 def test_what_is_lowered_is_the_release_that_runs() -> None:
-    Path("lowered.json").write_text(run("query", "lower", "views.yaml"))
+    Path("lowered.json").write_text(run("query", "compile", "views.yaml"))
     checked = document("release", "check", "lowered.json")
     assert checked["decision"] == "allow"
     run("init", "--ledger", "other.db", "--policy", "policy.yaml")
@@ -244,13 +244,13 @@ def test_what_is_lowered_is_the_release_that_runs() -> None:
         for name in ("ledger.db", "other.db")
     )
     assert ours["content"] == theirs["content"]
-    assert ours["status"] == "posted"
+    assert ours["status"] == "published"
     assert theirs["status"] == "reserved"
 
 
 def test_data_of_the_only_table_needs_no_name() -> None:
     alone = document("query", "run", "views.yaml", "--data", "views.csv")
-    assert alone["status"] == "posted"
+    assert alone["status"] == "published"
 
 
 def test_data_of_several_tables_is_told_to_say_of_which() -> None:
@@ -267,7 +267,7 @@ def test_data_of_several_tables_is_told_to_say_of_which() -> None:
 
 def test_who_reserved_a_query_is_told_to_run_it_and_nobody_else_is() -> None:
     """`release start` would spend the loss of a query without an answer."""
-    Path("lowered.json").write_text(run("query", "lower", "views.yaml"))
+    Path("lowered.json").write_text(run("query", "compile", "views.yaml"))
     lowered = json.loads(Path("lowered.json").read_text())
     by_hand = {**lowered, "release": "by-hand", "periods": "2026-09"}
     del by_hand["query"]
@@ -282,7 +282,7 @@ def test_who_reserved_a_query_is_told_to_run_it_and_nobody_else_is() -> None:
             assert f"; next:  {step}" in told
             assert other not in told.split("; next:")[1].splitlines()[0]
     ran = document("query", "run", "views.yaml", "--data", "views=views.parquet")
-    assert ran["status"] == "posted"  # What was advised can be done.
+    assert ran["status"] == "published"  # What was advised can be done.
 
 
 # --- lint -----------------------------------------------------------------------------
@@ -339,14 +339,14 @@ def test_a_query_is_answered_into_a_file(data: str) -> None:
         app, ["query", "run", "views.yaml", "--data", f"views={data}", "-o", "out.csv"]
     )
     assert found.exit_code == Exit.OK, found.output
-    assert found.stdout == "views: posted; 62 rows in out.csv\n"
+    assert found.stdout == "views: published; 62 rows in out.csv\n"
     assert found.stderr == "views: started; its loss is spent\n"
     with Path("out.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["day", "page", "views", "views.low", "views.high"]
     assert [one["page"] for one in rows[:2]] == ["help", "main"]
     assert all(int(one["views.low"]) < int(one["views.high"]) for one in rows)
-    assert status("views") == "posted"
+    assert status("views") == "published"
     assert sorted(one.name for one in Path().glob(".out*")) == []
 
 
@@ -354,7 +354,7 @@ def test_a_query_is_answered_as_json() -> None:
     found = document(
         "query", "run", "views.yaml", "--data", "views=views.csv", "-o", "out.json"
     )
-    assert found["status"] == "posted"
+    assert found["status"] == "published"
     assert json.loads(Path("out.json").read_text()) == found["answers"]
     assert len(found["answers"]["rows"]) == 62
     assert found["answers"]["confidence"] == "0.95"
@@ -492,8 +492,8 @@ def test_an_answer_that_cannot_be_written_is_not_lost(
         assert told["error"]["code"]
     else:
         assert found.stdout.count("2026-10-") == 62
-        assert "modicum release post views" in found.stderr
-    run("release", "post", "views")
+        assert "modicum release publish views" in found.stderr
+    run("release", "publish", "views")
 
 
 def test_a_full_disk_loses_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -527,7 +527,7 @@ def test_an_answer_that_cannot_be_posted_is_not_lost(
     def broken(*_: object) -> None:
         raise UnavailableError(Problem(Code.ENGINE_FAILED, "the ledger is gone"))
 
-    monkeypatch.setattr(Workspace, "post", broken)
+    monkeypatch.setattr(Workspace, "publish", broken)
     command = ["query", "run", "views.yaml", "--data", "views=views.csv"]
     found = RUNNER.invoke(app, [*command, "-o", "out.csv"])
     assert found.exit_code == Exit.INTERNAL

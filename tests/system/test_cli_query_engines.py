@@ -81,9 +81,9 @@ def run(*more: str) -> subprocess.CompletedProcess[str]:
 
 
 def must_be_right(found: subprocess.CompletedProcess[str], out: str) -> None:
-    """Check that the answer is there, about right, and posted."""
+    """Check that the answer is there, about right, and published."""
     assert found.returncode == 0, found.stderr
-    assert found.stdout == f"views: posted; 2 rows in {out}\n"
+    assert found.stdout == f"views: published; 2 rows in {out}\n"
     assert "views: started; its loss is spent\n" in found.stderr
     with Path(out).open(newline="") as file:
         rows = {one["page"]: one for one in csv.DictReader(file)}
@@ -93,7 +93,7 @@ def must_be_right(found: subprocess.CompletedProcess[str], out: str) -> None:
         assert abs(int(one["views"]) - EACH) < 640
         assert int(one["views.low"]) < int(one["views"]) < int(one["views.high"])
     ledger = mo.open("ledger.db")
-    assert ledger.standing("views").status.value == "posted"
+    assert ledger.standing("views").status.value == "published"
     assert Path(out).stat().st_size < 200
 
 
@@ -139,9 +139,9 @@ def test_python_answers_from_files_and_from_memory(kind: str) -> None:
     found = ran.answers.to_arrow()
     assert found.column("page").to_pylist() == ["help", "main"]
     assert all(abs(one - EACH) < 640 for one in found.column("views").to_pylist())
-    assert ran.to_dict()["status"] == "posted"
+    assert ran.to_dict()["status"] == "published"
     assert "<table>" in ran._repr_html_()
-    assert ledger.standing("views").status.value == "posted"
+    assert ledger.standing("views").status.value == "published"
 
 
 def test_a_query_of_python_values_is_that_of_the_file() -> None:

@@ -68,7 +68,7 @@ def problem(*command: str, code: int = Exit.INVALID) -> Any:
 
 
 @pytest.mark.spec("LED-9")
-@pytest.mark.parametrize("verb", ["submit", "record-past"])
+@pytest.mark.parametrize("verb", ["submit", "backfill"])
 def test_a_mistyped_ledger_is_not_begun(
     verb: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +109,7 @@ def test_the_api_still_begins_a_ledger(folder: Path) -> None:
 
 def test_init_says_what_holds_already() -> None:
     assert document("init")["changed"] is True
-    assert "is active already" in run("init")
+    assert "is already active" in run("init")
     assert document("init")["changed"] is False
     Path("other.yaml").write_text(POLICY.replace("name: small", "name: other"))
     stands = problem("init", "--policy", "other.yaml", code=Exit.USAGE)
@@ -202,7 +202,7 @@ def test_words_about_other_contents_are_marked() -> None:
     write("one", audience="public", rho="0.002")
     run("release", "approve", "one.yaml", *said, "olga")
     told = run(*APPROVALS, "one.yaml")
-    assert "pavel rejected (another content) as officer" in told
+    assert "pavel rejected (other contents) as officer" in told
     assert "olga approved as officer" in told
     spoken = document(*APPROVALS, "one.yaml")["spoken"]
     assert [one["current"] for one in spoken] == [False, True]
@@ -325,18 +325,20 @@ def test_releases_are_listed_by_where_they_stand() -> None:
         write(name)
         run("release", "submit", f"{name}.yaml")
     run("release", "start", "b")
-    run("release", "void", "c", "--reason", "called off")
+    run("release", "cancel", "c", "--reason", "called off")
     listed = document("release", "list")["releases"]
     assert [(one["release"], one["status"], one["entry"]) for one in listed] == [
         ("a", "reserved", 2),
         ("b", "started", 3),
-        ("c", "voided", 4),
+        ("c", "canceled", 4),
     ]
     (stuck,) = document("release", "list", "--status", "started")["releases"]
     assert (stuck["release"], stuck["expires_at"]) == ("b", None)
-    both = ("--status", "started", "--status", "voided")
+    both = ("--status", "started", "--status", "canceled")
     assert len(document("release", "list", *both)["releases"]) == 2
-    assert "no release stands so" in run("release", "list", "--status", "posted")
+    assert "no release has this status" in run(
+        "release", "list", "--status", "published"
+    )
     run("release", "list", "--status", "denied", code=Exit.USAGE)
     then = document("release", "list", "--as-of", "3")["releases"]
     assert [one["status"] for one in then] == ["reserved", "reserved"]
@@ -346,14 +348,14 @@ def test_releases_are_listed_by_where_they_stand() -> None:
 
 def test_of_a_denied_release_it_is_said_when() -> None:
     run("init")
-    run("release", "submit", "one.yaml", "--post")
+    run("release", "submit", "one.yaml", "--publish")
     write("past")
     run("release", "submit", "two.yaml", code=Exit.DENIED)
     # The same again adds nothing, until something else is counted.
     assert "denied before, with entry 5" in run(
         "release", "submit", "two.yaml", code=Exit.DENIED
     )
-    run("release", "record-past", "past.yaml")
+    run("release", "backfill", "past.yaml")
     run("release", "submit", "two.yaml", code=Exit.DENIED)
     last = document("ledger", "list")["entries"][-1]
     denied = problem("release", "show", "two")
@@ -373,22 +375,22 @@ def test_each_state_has_its_own_remedy() -> None:
     for name in ("kept", "gone"):
         write(name)
         run("release", "submit", f"{name}.yaml")
-    run("release", "void", "gone", "--reason", "called off")
+    run("release", "cancel", "gone", "--reason", "called off")
     past = "past"
     write(past)
-    run("release", "record-past", "past.yaml")
+    run("release", "backfill", "past.yaml")
 
     def advice(*command: str) -> str:
         found = problem("release", *command)
         assert found["code"] == "MOD705", found
         return str(found["help"])
 
-    assert "start it first" in advice("post", "kept")
+    assert "start it first" in advice("publish", "kept")
     run("release", "start", "kept")
-    for command in (("start", "kept"), ("void", "kept", "--reason", "so")):
+    for command in (("start", "kept"), ("cancel", "kept", "--reason", "so")):
         assert "gave no answer" in advice(*command)
-    run("release", "post", "kept")
-    assert "nothing is left to do" in advice("post", "kept")
+    run("release", "publish", "kept")
+    assert "nothing is left to do" in advice("publish", "kept")
     for command in (("start", "gone"), ("submit", "gone.yaml")):
         assert "submit it under a new id" in advice(*command)
     assert "happened before" in advice("start", past)
@@ -459,7 +461,7 @@ def test_status_says_in_how_many_cells_a_rule_is_over() -> None:
     one["cost"] = parted.costs("5")
     release = {"release": "past", "mechanisms": [one]}
     Path("past.yaml").write_text(json.dumps(release))
-    run("release", "record-past", "past.yaml")
+    run("release", "backfill", "past.yaml")
     rows = document("status")["rules"]
     assert {row["state"] for row in rows} == {"near", "OVER"}
     told = run("status").splitlines()
@@ -529,11 +531,11 @@ def test_equal_mistakes_in_a_file_of_past_releases_are_told_once() -> None:
     run("init")
     past = [{**counts(f"r{number}"), "date": "2020-01-01"} for number in range(104)]
     Path("past.yaml").write_text(json.dumps(past, indent=0))
-    said = run("release", "record-past", "past.yaml", code=Exit.INVALID)
+    said = run("release", "backfill", "past.yaml", code=Exit.INVALID)
     assert said.count("unknown key `date`") == 1
     assert "found 104 times" in said
     assert 'did you mean "released_on"?' in said
-    found = document("release", "record-past", "past.yaml", code=Exit.INVALID)
+    found = document("release", "backfill", "past.yaml", code=Exit.INVALID)
     assert len(found["problems"]) == 104
 
 
@@ -551,7 +553,7 @@ def test_a_denial_shows_the_rules_that_deny_and_counts_the_others() -> None:
         holding = [line for line in whole if line.startswith("  ok  ")]
         assert over
         assert len(holding) > 1
-        more = f"  {len(holding)} more rules hold; --all shows them"
+        more = f"  {len(holding)} other rules hold (--all shows them)"
         assert short == [
             line
             for line in (more if one == holding[0] else one for one in whole)

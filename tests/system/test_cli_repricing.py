@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from samples import first_version
 from samples.audited import (
     ASKING,
@@ -59,7 +60,7 @@ def cheaper(release: RecordedRelease) -> RecordedRelease:
     units = list(one.losses["user"].coordinates)
     units[RHO] -= 1
     less = replace(one, losses={"user": Loss(tuple(units))})
-    return replace(release, mechanisms=(less,))
+    return structs.replace(release, mechanisms=(less,))
 
 
 def described(section: str) -> set[str]:
@@ -75,7 +76,7 @@ def test_less_than_the_price_leaves_with_6(tmp_path: Path, seq: int) -> None:
     happened = bodies()
     body = happened[seq - 1]
     assert isinstance(body, ReleaseReserved | ReleaseDenied | PastRecorded)
-    happened[seq - 1] = replace(body, release=cheaper(body.release))
+    happened[seq - 1] = structs.replace(body, release=cheaper(body.release))
     for asked in written(tmp_path, sealed(happened)).values():
         said = run(*asked, exit_code=6)
         assert f"error[MOD702]: the ledger is broken at entry {seq}:" in said

@@ -135,7 +135,7 @@ def test_a_private_choice_is_charged_before_it_reads(
     command += ["--unit", "patient", "--rows-max", "1"]
     told = document(*command, "--eps-select", "0.5", "--release", "first")
     assert told["claim"] == "dp"
-    assert statuses() == {"first": "posted"}
+    assert statuses() == {"first": "published"}
 
     def failing(*_: object) -> None:
         raise UnavailableError(Problem(Code.ENGINE_FAILED, "no rows"))
@@ -313,7 +313,7 @@ def test_only_what_was_charged_is_said_to_be() -> None:
     )
     assert "The choice itself is charged, as `first`" in told
     assert "must be charged" not in told
-    assert statuses() == {"first": "posted"}
+    assert statuses() == {"first": "published"}
 
 
 def test_in_python_nothing_is_charged_and_it_says_so() -> None:
@@ -395,7 +395,7 @@ def test_attributes_are_those_that_the_query_reads(
         assert word in found.output
     assert statuses() == {}
     run(*command, "--attributes", "COST=cost" if attributes == "" else "cost")
-    assert statuses() == {"first": "posted"}
+    assert statuses() == {"first": "published"}
 
 
 def test_other_units_are_charged_what_is_given() -> None:

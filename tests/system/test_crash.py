@@ -46,7 +46,7 @@ def test_struck_at_every_statement(
         if ends[-1] == NOT_STRUCK:
             break
         if how == "fails":  # It was asked once more, and told.
-            assert told == ["reserved", "started", "posted", "closed"]
+            assert told == ["reserved", "started", "published", "closed"]
         survives(folder, told)
     assert ends.pop() == NOT_STRUCK
     assert set(ends) == {0 if how == "fails" else -signal.SIGKILL}
@@ -76,7 +76,7 @@ def answers_are_kept_with_events(folder: Path, told: list[str]) -> None:
     """Assert that an answer is kept if and only if its events are stored."""
     ws = workspace(folder)
     standing = ws.state().releases.get("r-1")
-    steps = ["reserved", "started", "posted"]
+    steps = ["reserved", "started", "published"]
     done = steps[: steps.index(standing.status.value) + 1] if standing else []
     with SqliteStore(folder / "ledger.db").turn() as turn:
         kept = turn.answered([f"tester {word}" for word in steps])
@@ -88,7 +88,7 @@ def answers_are_kept_with_events(folder: Path, told: list[str]) -> None:
     asks: dict[str, Callable[[Decider, IdempotencyKey], object]] = {
         "reserved": lambda d, once: d.submit(counts("r-1"), once=once),
         "started": lambda d, once: d.start("r-1", once=once),
-        "posted": lambda d, once: d.post("r-1", once=once),
+        "published": lambda d, once: d.publish("r-1", once=once),
     }
     store = SqliteStore(folder / "ledger.db", keep_open=True)
     with Decider(store, FixedClock(NOON), policy=compiled(), actor="tester") as decider:
@@ -100,7 +100,7 @@ def answers_are_kept_with_events(folder: Path, told: list[str]) -> None:
             else:
                 ask(decider, once_for(word))
     state = workspace(folder).state()
-    assert state.releases["r-1"].status.value == "posted"
+    assert state.releases["r-1"].status.value == "published"
     assert state.seq == 4  # The policy, and each step once.
 
 
@@ -126,11 +126,11 @@ def survives(folder: Path, told: list[str]) -> None:
     if state.seq:
         assert ws.verify().entries == state.seq
     standing = state.releases.get("r-1")
-    reached = {None: 0, "reserved": 1, "started": 2, "posted": 3}
+    reached = {None: 0, "reserved": 1, "started": 2, "published": 3}
     status = standing.status.value if standing else None
     taken = len([word for word in told if word != "closed"])
     assert taken <= reached[status] <= taken + 1
-    # Reserved, started or posted: it counts, and a second one does not fit.
+    # Reserved, started or published: it counts, and a second one does not fit.
     assert ws.check(counts("r-2", rho="0.015")).allowed == (standing is None)
     # Whoever comes next can go on.
     again = ws.submit(counts("r-1", rho="0.015"))

@@ -116,9 +116,9 @@ def test_a_command_that_ends_well_is_posted(folder: Path) -> None:
     assert (found.returncode, found.stdout) == (0, "['--ledger', '-x'] given\n")
     assert found.stderr.splitlines() == [
         "r-1: started; its loss is spent",
-        "r-1: posted",
+        "r-1: published",
     ]
-    assert status(folder) == "posted"
+    assert status(folder) == "published"
 
 
 def test_it_is_started_before_the_command_begins(folder: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_command_that_takes_a_signal_well_is_posted(folder: Path) -> None:
     with running(*python(script)) as process:
         process.terminate()
         assert process.wait(60) == 0
-    assert status(folder) == "posted"
+    assert status(folder) == "published"
 
 
 def test_a_killed_command_leaves_it_spent(folder: Path) -> None:
@@ -271,7 +271,7 @@ def test_a_library_killed_midway_leaves_it_spent(
             number = signal.SIGKILL if end == "killed" else signal.SIGINT
             process.send_signal(number)
             assert process.wait(60) != 0
-    assert status(folder) == ("posted" if end == "told" else "started")
+    assert status(folder) == ("published" if end == "told" else "started")
 
 
 @pytest.mark.skipif(not HAS_OPENDP, reason="absent")
@@ -282,7 +282,7 @@ def test_a_script_joins_the_reservation_that_it_runs_under(
     found = done(*python(JOINED.replace("SCALE", str(scale))))
     if scale == 2.5:
         assert (found.returncode, found.stdout) == (0, "3\n"), found.stderr
-        assert status(folder) == "posted"
+        assert status(folder) == "published"
     else:
         assert found.returncode == 1
         assert status(folder) == "started"
@@ -309,7 +309,7 @@ def test_a_mechanism_runs_once_in_all_processes_of_a_command(
     found = done(*RUN, "sh", "-c", again)
     assert found.stdout == "ran\n"
     assert ("ran already" in found.stderr) == (times * processes > 1)
-    assert status(folder) == ("posted" if times * processes == 1 else "started")
+    assert status(folder) == ("published" if times * processes == 1 else "started")
 
 
 def test_a_mechanism_that_cannot_be_noted_does_not_run(folder: Path) -> None:

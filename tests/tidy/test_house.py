@@ -144,6 +144,18 @@ def test_accounting_functions_document_every_section() -> None:
         for section in needed:
             assert section in text, (name, section)
     assert len(checked) >= 6
+    # So does what the package does not offer.
+    curves = [
+        node
+        for path in (ROOT / "src/modicum/accounting/mechanisms").glob("*.py")
+        for node in public_functions(path)
+        if isinstance(node.returns, ast.Name) and node.returns.id == "Curve"
+    ]
+    for node in curves:
+        text = ast.get_docstring(node) or ""
+        for section in needed:
+            assert section in text, (node.name, section)
+    assert len(curves) >= 16
 
 
 def test_functions_that_choose_epsilon_document_every_section() -> None:

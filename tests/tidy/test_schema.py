@@ -11,7 +11,8 @@ from samples.tools import tool
 from modicum.api import operations
 from modicum.api.permissions.actions import Role
 from modicum.api.schema import account, escrow_input
-from modicum.api.schema.shape import Amount, Input, Shape, meanings
+from modicum.api.schema.policy import RuleStanding
+from modicum.api.schema.shape import Amount, Input, Shape, columns, meanings
 from modicum.api.schema.shape import shapes as imported
 from modicum.escrow.blocks import BLOCKS_MAX, BLOCKS_MIN
 from modicum.escrow.programs import CODE_BYTES_MAX
@@ -83,3 +84,15 @@ def test_limits_and_words_of_inputs_are_those_of_what_takes_them() -> None:
     assert escrow_input.RECIPIENTS_MAX == RECIPIENTS_MAX
     assert 2 * max(CODE_BYTES_MAX.values()) == escrow_input.CODE_MAX
     assert [*typing.get_args(account.RoleName)] == [role.value for role in Role]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda one: one.__name__)
+def test_columns_have_a_heading_and_a_place_of_their_own(shape: type[Shape]) -> None:
+    found = columns(shape).values()
+    assert len({one.heading for one in found}) == len(found)
+    assert len({one.place for one in found}) == len(found)
+
+
+def test_columns_stand_in_their_places() -> None:
+    headings = [one.heading for one in columns(RuleStanding).values()]
+    assert headings == ["RULE", "", "SPENT", "LIMIT", "SCALE", "STATE", "FULLEST CELL"]

@@ -3,10 +3,11 @@
 Everything is pure and free of floats: rationals and 60-digit decimals in, integer
 ledger units out, losses rounded up and limits rounded down.
 
-The rooms, from the ground up: `mechanisms` (what each costs, as a `Curve`),
-`amplification` (on secret samples), `groups` (several instances at once),
-`conversions` (between measures), `filters` and odometers, `kinds` (mechanisms by name,
-and the noise for a target), `neighborhoods` (many releases, under any relation).
+From the ground up: `curves` (all that is proven of something), `amplification` (on
+secret samples), `mechanisms` (each with its curve, and the table of them),
+`group_privacy` (several instances at once), `conversions` (between measures), `filters`
+and odometers, `named_mechanisms` (by name and parameters, and the noise for a target),
+`neighborhoods` (many releases, under any relation).
 """
 
 from typing import TYPE_CHECKING

@@ -8,17 +8,17 @@ every complete guarantee counts, and the best of them (see
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from modicum.accounting.curves import Curve, composed
 from modicum.accounting.losses import Total, total_of_counted
-from modicum.accounting.mechanism_registry import KINDS, complete_values, curve_of_kind
+from modicum.accounting.mechanisms import ACCOUNT_KINDS
+from modicum.accounting.named_mechanisms import complete_values, curve_of_kind
 from modicum.core.document import Node
-from modicum.core.errors import Code, InputError
+from modicum.core.errors import Code
 from modicum.core.reader import (
     Fields,
     Problems,
@@ -27,6 +27,7 @@ from modicum.core.reader import (
     fail,
     items,
     number,
+    placed,
     probability,
     take_format,
 )
@@ -42,7 +43,7 @@ class Part:
     """One mechanism of a batch.
 
     Attributes:
-        kind: The name of its kind, a key of `KINDS`.
+        kind: The name of its kind, a key of `ACCOUNT_KINDS`.
         values: All its parameters, in the order of the kind.
         times: How often it runs, >= 1.
     """
@@ -59,7 +60,7 @@ class Part:
 
 @lru_cache(maxsize=8192)
 def _curve(kind: str, values: tuple[tuple[str, Fraction], ...]) -> Curve:
-    return curve_of_kind(KINDS[kind], dict(values))
+    return curve_of_kind(ACCOUNT_KINDS[kind], dict(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,29 +170,17 @@ def _part(node: Node) -> Part:
     fields = Fields(node, "a mechanism")
     kind_node = fields.take("kind")
     times_node = fields.take_optional("times")
-    kind = KINDS[choice(kind_node, "kind of mechanism", KINDS, Code.UNKNOWN_MECHANISM)]
+    kind = ACCOUNT_KINDS[
+        choice(kind_node, "kind of mechanism", ACCOUNT_KINDS, Code.UNKNOWN_MECHANISM)
+    ]
     times = 1
     if times_node is not None:
         times = count(times_node, "`times`", at_least=1, at_most=RUNS_MAX)
     values: dict[str, Fraction] = {}
     for key, value in fields.rest():
-        with _placed(key):
+        with placed(key):
             complete_values(kind, {key.text: number(value, f"`{key.text}`")})
         values[key.text] = number(value, f"`{key.text}`")
-    with _placed(node):
+    with placed(node):
         curve_of_kind(kind, values)
     return Part(kind.name, tuple(complete_values(kind, values).items()), times)
-
-
-@contextmanager
-def _placed(node: Node) -> Iterator[None]:
-    """Give a place to every mistake raised inside that has none."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(
-            *(
-                problem if problem.mark else replace(problem, mark=node.mark)
-                for problem in error.problems
-            )
-        ) from error

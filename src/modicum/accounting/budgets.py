@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import TypeAlias, assert_never
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief, number_spelled
-from modicum.core.record import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class PureBudget:
+class PureBudget(Struct, frozen=True):
     """At most `eps`-differential privacy."""
 
     eps: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class ApproxBudget:
+class ApproxBudget(Struct, frozen=True):
     """At most (`eps`, `delta`)-differential privacy."""
 
     eps: Fraction
     delta: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class ZcdpBudget:
+class ZcdpBudget(Struct, frozen=True):
     """At most `rho`-zero-concentrated differential privacy."""
 
     rho: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class GdpBudget:
+class GdpBudget(Struct, frozen=True):
     """At most `mu`-Gaussian differential privacy."""
 
     mu: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class RenyiBudget:
+class RenyiBudget(Struct, frozen=True):
     """At most so much Renyi divergence at each listed order; all must hold.
 
     Attributes:
@@ -52,8 +48,7 @@ class RenyiBudget:
     limits: tuple[tuple[Fraction, Fraction], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unlimited:
+class Unlimited(Struct, frozen=True):
     """Tracked, not enforced."""
 
 

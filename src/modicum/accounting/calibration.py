@@ -11,6 +11,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import assert_never
 
+from msgspec import Struct
+
 from modicum.accounting.amounts import Amount, is_infinite
 from modicum.accounting.budgets import (
     ApproxBudget,
@@ -27,7 +29,6 @@ from modicum.accounting.curves import Curve, composed
 from modicum.accounting.decimals import GUARD, precise, significant, to_decimal
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief
-from modicum.core.record import dataclass
 
 #: A parameter is given in so many significant digits.
 DIGITS = 13
@@ -45,8 +46,7 @@ _STEPS_MAX = 200
 _COUNT_MAX = 10**12
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """A mechanism with one parameter left open.
 
     Attributes:
@@ -132,8 +132,7 @@ def _ratio(loss: Amount, limit: Fraction) -> Decimal | Fraction:
 # --- the search -----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
+class _Point(Struct, frozen=True):
     """A parameter that was tried; `excess` is ln(loss/limit), None if unusable."""
 
     at: Fraction

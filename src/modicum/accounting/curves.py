@@ -7,7 +7,8 @@ subsampling, the best order for a delta) works on the curve and rounds afterward
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
@@ -15,17 +16,17 @@ from modicum.accounting.amounts import (
     INFINITY,
     ZERO,
     Amount,
+    decimal_of,
     is_infinite,
     least,
     plus,
     times,
     units,
 )
-from modicum.accounting.decimals import precise
+from modicum.accounting.decimals import normal_tail, pi, precise, to_decimal
 from modicum.accounting.grid import COORDINATES, INFINITE, ORDERS
 from modicum.accounting.losses import Loss
 from modicum.core.rationals import DELTA_UNIT, ceil_units
-from modicum.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +89,11 @@ NOTHING = Curve(ZERO, ZERO, ZERO, lambda _: ZERO)
 
 #: What a mechanism costs of which nothing is proven.
 UNKNOWN = Curve(INFINITY, INFINITY, INFINITY, lambda _: INFINITY, Fraction(1))
+
+# Beyond this, every smooth formula equals eps to more digits than are stored.
+EPS_LARGE = Fraction(10**7)
+# Up to this eps the normal quantile is computed; beyond it, bounded.
+_EPS_QUANTILE_MAX = Decimal(200)
 
 
 @precise
@@ -165,3 +171,89 @@ def interpolated(points: Mapping[Fraction, Amount], *, eps: Amount = INFINITY) -
         return least(line, points[high])
 
     return Curve(eps=eps, rho=eps, mu2=INFINITY, renyi=between)
+
+
+# --- what one proven number implies -------------------------------------------------
+
+
+@precise
+def pure_curve(eps: Amount, delta: Fraction = Fraction(0)) -> Curve:
+    """Return the curve of any (eps, delta)-DP mechanism, for any amount eps.
+
+    Examples:
+        >>> curve = pure_curve(Fraction(1))
+        >>> f"{curve.rho:.6f} {curve.at(Fraction(2)):.6f}"
+        '0.462117 0.735326'
+    """
+    if eps == 0:
+        return Curve(NOTHING.eps, NOTHING.rho, NOTHING.mu2, NOTHING.renyi, delta)
+    if eps > EPS_LARGE:
+        return Curve(eps, eps, times(8, eps), lambda _: eps, delta)
+    e = decimal_of(eps)
+    return Curve(eps, pure_rho(e), pure_mu2(e), lambda a: _pure_rdp(e, a), delta)
+
+
+def concentrated(rho: Amount, *, mu2: Amount) -> Curve:
+    """Return the curve of rho-zCDP, with GDP where that is proven too.
+
+    Examples:
+        >>> curve = concentrated(Fraction(1, 2), mu2=INFINITY)
+        >>> curve.eps, curve.at(Fraction(8))
+        (Decimal('Infinity'), Fraction(4, 1))
+    """
+    if rho == 0:
+        return NOTHING
+    return Curve(INFINITY, rho, mu2, lambda order: times(order, rho))
+
+
+def pure_rho(eps: Decimal) -> Decimal:
+    """Eps * tanh(eps/2), written so that nothing overflows.
+
+    Examples:
+        >>> f"{pure_rho(Decimal(1)):.6f}"
+        '0.462117'
+        >>> f"{pure_rho(Decimal(10**6)):.6f}"
+        '1000000.000000'
+    """
+    shrink = (-eps).exp()
+    return eps * (1 - shrink) / (1 + shrink)
+
+
+def _pure_rdp(e: Decimal, order: Fraction) -> Decimal:
+    a = to_decimal(order)
+    upper = (1 + (-(2 * a - 1) * e).exp()).ln()
+    lower = (1 + (-e).exp()).ln()
+    return e + (upper - lower) / (a - 1)
+
+
+def pure_mu2(eps: Decimal) -> Decimal:
+    """Return an upper bound of mu**2 for mu = 2 * quantile(e^eps / (1 + e^eps)).
+
+    Newton's method on ln P(Z > x) starts right of the root; the function is
+    concave and falling, so every iterate stays right of it: an upper bound.
+
+    Source:
+        mu is tight for pure DP: the trade-off function of an eps-DP mechanism lies
+        above the chord of the Gaussian one through its fixed point.
+
+    Examples:
+        >>> f"{precise(pure_mu2)(Decimal(1)):.6f}"
+        '1.517911'
+    """
+    if eps == 0:
+        return eps
+    ln_tail = -eps - (1 + (-eps).exp()).ln()  # ln of 1 / (1 + e^eps)
+    # P(Z > x) <= exp(-x^2/2)/2 gives a first x, and a sound one.
+    start_squared = 2 * (-ln_tail - Decimal(2).ln())
+    if eps > _EPS_QUANTILE_MAX or start_squared <= Decimal("1e-40"):
+        return 4 * max(start_squared, Decimal(0))
+    x = start_squared.sqrt()
+    root_two_pi = (2 * pi(60)).sqrt()
+    for _ in range(60):
+        tail = normal_tail(x)
+        density = (-x * x / 2).exp() / root_two_pi
+        step = (tail.ln() - ln_tail) * tail / density
+        x += step
+        if abs(step) < Decimal("1e-32"):
+            break
+    return 4 * x * x

@@ -17,9 +17,8 @@ from modicum.accounting.amounts import (
     plus,
     times,
 )
-from modicum.accounting.curves import NOTHING, UNKNOWN, Curve
+from modicum.accounting.curves import NOTHING, UNKNOWN, Curve, pure_curve
 from modicum.accounting.decimals import GUARD, precise
-from modicum.accounting.mechanisms.declared_guarantee import pure_curve
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief
 

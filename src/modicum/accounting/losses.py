@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from modicum.accounting.grid import COORDINATES, INFINITE
 from modicum.core.errors import check
-from modicum.core.record import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """What one mechanism may reveal about one instance of one privacy unit.
 
     Attributes:
@@ -32,8 +32,7 @@ class Loss:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(Struct, frozen=True):
     """An exact sum of losses, coordinate by coordinate.
 
     Infinite entries are counted beside the finite sum, so that taking one back

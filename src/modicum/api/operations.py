@@ -167,12 +167,14 @@ SUBMIT_RELEASE: Final = _step(
     RELEASE_FILE,
     also={202: (approval.Request, "people are asked first")},
 )
-RECORD_PAST: Final = _step("/releases:record-past", release.Decision, RELEASE_FILE)
+BACKFILL: Final = _step("/releases:record-past", release.Decision, RELEASE_FILE)
 START_RELEASE: Final = _step(
     "/releases/{release:path}:start", release.ReleaseState, None
 )
-POST_RELEASE: Final = _step("/releases/{release:path}:post", release.ReleaseState, None)
-VOID_RELEASE: Final = _step(
+PUBLISH_RELEASE: Final = _step(
+    "/releases/{release:path}:post", release.ReleaseState, None
+)
+CANCEL_RELEASE: Final = _step(
     "/releases/{release:path}:void", release.ReleaseState, approval.Reason
 )
 RELEASES: Final = _get("/releases", release.ReleasePage)

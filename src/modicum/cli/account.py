@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from modicum.accounting.conversions.moments import Epsilon
     from modicum.accounting.conversions.registry import Converted
     from modicum.accounting.curves import Curve
-    from modicum.accounting.mechanism_registry import Kind, Values
+    from modicum.accounting.mechanisms.kind import Kind, Values
 
 if TYPE_CHECKING:
     Amounts = dict[str, Fraction | Decimal]
@@ -62,7 +62,7 @@ def mechanism(
     """Show what a mechanism costs, in every measure; or the noise for a target."""
     from modicum.accounting.budgets import ApproxBudget
     from modicum.accounting.curves import composed
-    from modicum.accounting.mechanism_registry import (
+    from modicum.accounting.named_mechanisms import (
         calibrated,
         complete_values,
         curve_of_kind,
@@ -115,7 +115,7 @@ def _asked(given: list[str] | None) -> tuple[str, list[str]]:
 
 
 def _mechanism(given: list[str] | None) -> tuple[Kind, Values]:
-    from modicum.accounting.mechanism_registry import kind_named
+    from modicum.accounting.named_mechanisms import kind_named
 
     if not given:
         raise typer.BadParameter("name a kind of mechanism, or give --list")
@@ -158,8 +158,12 @@ def subsample(
 ) -> None:
     """Show what a mechanism costs on secret samples, beside what it costs on all."""
     from modicum.accounting.curves import composed
-    from modicum.accounting.mechanism_registry import complete_values, curve_of_kind
-    from modicum.accounting.sampled_mechanisms import SAMPLINGS, sampled_curve
+    from modicum.accounting.named_mechanisms import (
+        SAMPLINGS,
+        complete_values,
+        curve_of_kind,
+        sampled_curve,
+    )
 
     with reporting(as_json=as_json):
         kind, values = _mechanism(given)
@@ -278,17 +282,17 @@ def _to_dict(values: Values) -> dict[str, object]:
 
 
 def _print_kinds(*, as_json: bool) -> None:
-    from modicum.accounting.mechanism_registry import KINDS
+    from modicum.accounting.mechanisms import ACCOUNT_KINDS
 
     if as_json:
-        print_json({"kinds": [_kind_to_dict(kind) for kind in KINDS.values()]})
+        print_json({"kinds": [_kind_to_dict(kind) for kind in ACCOUNT_KINDS.values()]})
         return
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     for title in ("KIND", "PARAMETER", "DEFAULT", "MEANING"):
         table.add_column(title, overflow="fold", no_wrap=title != "MEANING")
-    for kind in KINDS.values():
+    for kind in ACCOUNT_KINDS.values():
         name = kind.name
         for p in kind.parameters:
             default = "" if p.default is None else _exact(p.default)

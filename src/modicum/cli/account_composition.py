@@ -215,18 +215,13 @@ def _text(delta: Fraction) -> str:
 
 def _relations(read: Batch) -> Iterator[str]:
     """Yield a remark if the kinds are made for different neighbors."""
-    from modicum.accounting.mechanism_registry import KINDS
+    from modicum.accounting.mechanisms import ACCOUNT_KINDS
 
-    named = {KINDS[part.kind].relation: part.kind for part in read.parts}
-    named = {name: kind for name, kind in named.items() if not _is_open(name)}
+    kinds = [ACCOUNT_KINDS[part.kind] for part in read.parts]
+    named = {kind.relation: kind.name for kind in kinds if not kind.open_relation}
     if len(named) > 1:
         listed = "; ".join(f"{kind}: {relation}" for relation, kind in named.items())
         yield f"note: one neighboring relation must hold for all ({listed})"
-
-
-def _is_open(relation: str) -> bool:
-    """Return whether whoever states the parameters chooses the neighbors."""
-    return relation.startswith("that of")
 
 
 def _to_dict(read: Batch, delta: Fraction, figures: list[Figure]) -> dict[str, object]:

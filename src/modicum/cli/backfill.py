@@ -1,4 +1,4 @@
-"""`modicum release record-past` and `redescribe`: what happened before."""
+"""`modicum release backfill` and `redescribe`: what happened before."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OVER_SHOWN = 5
 _OVER_NAMED = 10
 
 
-def record_past(
+def backfill(
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -92,7 +92,7 @@ def _prepared(workspace: Workspace, files: Sequence[Path]) -> list[Submission]:
         with found.guard():
             for node in read_releases(file):
                 with found.guard():
-                    prepared.append(workspace.prepare_past(node))
+                    prepared.append(workspace.prepare_backfill(node))
     found.raise_any()
     return prepared
 
@@ -135,7 +135,7 @@ def _recorded(
     with progress("recording", as_json=as_json) as on_step:
         for first in range(0, len(submissions), BATCH):
             batch = submissions[first : first + BATCH]
-            for one in workspace.record_past_many(batch):
+            for one in workspace.backfill_many(batch):
                 if isinstance(one, ModicumError):
                     raise one
                 yield one

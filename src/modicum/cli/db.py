@@ -127,8 +127,9 @@ def _print_restored(ledger: str, done: Restored) -> None:
         print(f"  the noted hash is that of entry {done.verified.noted}")
     print(
         f"  the last entry is of {done.at}; every loss since then is forgotten\n"
-        "  before anybody decides on it: bring in what was started, posted or recorded"
-        " since, with  modicum release record-past"
+        "  before anybody decides on it: bring in what was started, published or"
+        " recorded"
+        " since, with  modicum release backfill"
     )
 
 

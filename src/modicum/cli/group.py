@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_from_info, get_command_name, get_group
 from typer.models import CommandInfo
+
+#: The heading that help lists rarer commands under, below the others.
+ADVANCED: Final = "Advanced"
 
 
 class _Reading:
@@ -72,6 +75,23 @@ class Command(_Quick, TyperCommand):
 class Group(_Quick, TyperGroup):
     """A group that builds its commands when they are needed."""
 
+    def listed(self) -> Iterable[tuple[str, Any]]:
+        """Return the commands that help lists."""
+        return ((name, one) for name, one in self.commands.items() if not one.hidden)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands, with a heading for each panel."""
+        panels: dict[str, list[tuple[str, Any]]] = {}
+        for name, command in self.listed():
+            title = command.rich_help_panel or "Commands"
+            panels.setdefault(title, []).append((name, command))
+        for title, found in panels.items():
+            limit = formatter.width - 6 - max(len(name) for name, _ in found)
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name, one.get_short_help_str(limit)) for name, one in found]
+                )
+
 
 class Commands(Mapping[str, Any]):
     """Commands by name, each built when it is first looked up.
@@ -99,29 +119,30 @@ class Commands(Mapping[str, Any]):
         return len(self._makers)
 
 
-def later(app: typer.Typer, **places: str) -> None:
+def later(app: typer.Typer, *, hidden: bool = False, **places: str) -> None:
     """Add commands that are imported when they are needed."""
     app.registered_commands += [
-        _Later(name.replace("_", "-"), place) for name, place in places.items()
+        _Later(name.replace("_", "-"), place, hidden=hidden)
+        for name, place in places.items()
     ]
 
 
 class _Later(CommandInfo):
     """A command that is not imported yet."""
 
-    def __init__(self, name: str, place: str) -> None:
+    def __init__(self, name: str, place: str, *, hidden: bool) -> None:
         super().__init__(name)
-        self.make = partial(imported, place, name)
+        self.make = partial(imported, place, name, hidden=hidden)
 
 
-def imported(place: str, name: str) -> Any:
+def imported(place: str, name: str, *, hidden: bool = False) -> Any:
     """Import a command or a group of commands, and return it."""
     module, attribute = place.split(".")
     found = getattr(import_module(f"modicum.cli.{module}"), attribute)
     if isinstance(found, typer.Typer):
         return group_of(found, name)
     app = typer.Typer()
-    app.command(name)(found)
+    app.command(name, hidden=hidden)(found)
     return group_of(app, "").commands[name]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from io import TextIOWrapper
 from typing import Annotated, Any, cast
@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from modicum.cli.exit_codes import Exit
-from modicum.cli.group import Commands, Group, imported
+from modicum.cli.group import ADVANCED, Commands, Group, imported
 from modicum.core.diagnostics import close_words
 from modicum.core.errors import Code
 
@@ -47,7 +47,6 @@ _COMMANDS = {
         "account.app",
         "Convert guarantees, price mechanisms, find the noise for a target.",
     ),
-    "workload": ("workload.app", "Generate requests to plan for, and describe them."),
     "plan": ("plan.app", "Plan who is active when, and how a budget is spent."),
     "query": (
         "query.app",
@@ -57,12 +56,13 @@ _COMMANDS = {
         "risk.app",
         "See what an epsilon means for the people in a table, and choose one.",
     ),
-    "escrow": (
-        "escrow.app",
-        "Let others put queries and programs to data that they never see, as its"
-        " owners agree.",
-    ),
     "token": ("token.app", "Tokens that let programs use the service."),
+}
+
+#: Commands for those who have an escrow or study planners.
+_ADVANCED = {
+    "escrow": ("escrow.app", "Run analysts' queries on data they cannot see."),
+    "workload": ("workload.app", "Generate and describe requests to plan for."),
 }
 
 
@@ -73,16 +73,15 @@ class _Root(Group):
         super().__init__(**given)
         makers = {
             name: partial(imported, place, name)
-            for name, (place, _) in _COMMANDS.items()
+            for name, (place, _) in {**_COMMANDS, **_ADVANCED}.items()
         }
         self.commands = Commands(makers)  # type: ignore[assignment]
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands, without importing them."""
-        listed: dict[str, Any] = {
-            name: TyperCommand(name, help=text) for name, (_, text) in _COMMANDS.items()
-        }
-        TyperGroup(commands=listed).format_commands(ctx, formatter)
+    def listed(self) -> Iterable[tuple[str, Any]]:
+        """Return the commands that help lists, without importing them."""
+        for panel, commands in ((None, _COMMANDS), (ADVANCED, _ADVANCED)):
+            for name, (_, text) in commands.items():
+                yield name, TyperCommand(name, help=text, rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is meant, or say which ones may be."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+from msgspec.structs import replace
 
 from modicum.cli.exit_codes import Exit, exit_for
 from modicum.core.diagnostics import shortened
 from modicum.core.errors import ModicumError, printable
 from modicum.core.extras import needing_extras
+from modicum.core.rationals import unpadded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from modicum.api.local import Decision
     from modicum.api.schema.problem import Mistake
+    from modicum.api.schema.shape import Column, Shape
 
 
 T = TypeVar("T")
@@ -62,6 +64,64 @@ def print_table(table: Table, *, spare: Sequence[str] = ()) -> None:
         drawn.print(table)
     for line in caught.get().splitlines():
         print(line.rstrip())
+
+
+def print_shapes(
+    kind: type[Shape],
+    rows: Sequence[Shape],
+    texts: Mapping[str, Callable[[Any], str]],
+) -> None:
+    """Print shapes as a table; a column in which nothing stands is left out.
+
+    Args:
+        kind: Their type, whose fields say which of them are columns.
+        rows: The shapes.
+        texts: By field, what its cell is, given the shape; else it is its value.
+    """
+    from rich.markup import escape
+    from rich.table import Table
+
+    from modicum.api.schema.shape import columns
+
+    table = Table(box=None, pad_edge=False)
+    written: list[list[str]] = []
+    shown: list[Column] = []
+    for name, column in columns(kind).items():
+        text = texts.get(name)
+        values = [getattr(one, name) if text is None else text(one) for one in rows]
+        cells = list(map(_cell, values))
+        if rows and not any(cells):
+            continue
+        table.add_column(
+            column.heading,
+            justify="right" if any(map(_is_number, values)) else "left",
+            no_wrap=not column.wraps,
+            overflow="fold",
+        )
+        written.append(cells)
+        shown.append(column)
+    for row in zip(*written, strict=True):
+        table.add_row(*map(escape, row))
+    print_table(table, spare=[one.heading for one in shown if one.spare])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _cell(value: object) -> str:
+    """Return a value as people read it."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return unpadded(f"{value:.4g}")
+        case tuple():
+            return ", ".join(map(_cell, value))
+        case _:
+            return str(value)
 
 
 def _without(table: Table, header: str) -> Table:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
+from modicum.cli.group import ADVANCED
 from modicum.cli.ledger_signatures import file_named
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, expires_in_seconds
 from modicum.cli.output import note, print_json, print_table, reporting
@@ -494,6 +495,6 @@ app.command("why-not")(why_not)
 app.command("commit")(commit)
 app.command("export-access")(export_access)
 app.command("remainder")(remainder)
-app.command("rotation")(rotation)
-app.command("simulate")(simulate)
-app.command("compare")(compare)
+app.command("rotation", rich_help_panel=ADVANCED)(rotation)
+app.command("simulate", rich_help_panel=ADVANCED)(simulate)
+app.command("compare", rich_help_panel=ADVANCED)(compare)

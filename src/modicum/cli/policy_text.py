@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from modicum.accounting import Budget, Filter
 from modicum.accounting.budgets import ApproxBudget, budget_text, measure, parameter

@@ -12,6 +12,7 @@ from modicum.cli.exit_codes import Exit, exit_for
 from modicum.cli.options import DEFAULT_LEDGER, Actor, EveryRule, Json, Ledger, Policy
 from modicum.cli.output import note, print_decision, print_json, reporting
 from modicum.core.errors import ModicumError, printable
+from modicum.engines.factory import ENGINE_NAMES
 
 if TYPE_CHECKING:
     from modicum.api.local.ledger_view import LedgerView
@@ -92,7 +93,7 @@ def _checked(file: Path, compiled: CompiledPolicy) -> _Checked:
         tables = len(load_tables(file, vocabulary).by_name)
         return _Checked(file, "tables", tables, tuple(_guesses(file)))
     query = load_query(file, compiled)
-    mechanisms = len(query.lowered.mechanisms())
+    mechanisms = len(query.compiled.mechanisms())
     return _Checked(file, "query", mechanisms, remarks(query, vocabulary))
 
 
@@ -254,13 +255,14 @@ def schema(
         print_json(tables_schema(words) if tables else query_schema(words))
 
 
-@app.command()
-def lower(
+@app.command("compile")
+@app.command("lower", hidden=True)  # What it was called at first.
+def compile_query(
     query: QueryPath,
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
 ) -> None:
-    """Print the release that a query is, as JSON that `release check` reads."""
+    """Print the release that a query compiles to, as JSON for `release check`."""
     from modicum.cli.ledger_access import open_view
     from modicum.cli.query_text import release_text
 
@@ -274,7 +276,7 @@ def run(
     query: QueryPath,
     data: Data = None,
     engine: Annotated[
-        str, typer.Option("--engine", help="Where it is computed: duckdb or spark.")
+        str, typer.Option("--engine", help=f"Where it is computed: {ENGINE_NAMES}.")
     ] = "duckdb",
     spark_master: Annotated[
         str, typer.Option("--spark-master", help="The cluster that spark runs on.")
@@ -288,7 +290,7 @@ def run(
     show_all: EveryRule = False,
     as_json: Json = False,
 ) -> None:
-    """Reserve what a query costs, start, run it with noise, and post the answer.
+    """Reserve what a query costs, start, run it with noise, and publish the answer.
 
     Everything that can be refused is refused before anything is spent; from the start
     on the loss is spent, whatever happens. A query is answered once: keep its answer.

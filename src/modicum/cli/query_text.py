@@ -37,35 +37,35 @@ def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
 
     from modicum.query.explanation import computed, outlook, scale_in_answers
 
-    lowered = query.lowered
+    compiled = query.compiled
     print(decision_text(decision, whole=whole))
     print()
-    measure = "eps" if lowered.asked.noise == "laplace" else "rho"
+    measure = "eps" if compiled.asked.noise == "laplace" else "rho"
     table = Table(box=None, pad_edge=False)
     for header in ("MECHANISM", "NOISE", "SCALE", *_units(query, measure)):
         table.add_column(header, no_wrap=True)
-    for line in lowered.lines:
-        losses = computed(lowered, line)
+    for line in compiled.lines:
+        losses = computed(compiled, line)
         table.add_row(
             printable(line.statistic.name),
-            lowered.asked.noise,
-            brief(scale_in_answers(lowered, line)),
-            *(_brief(losses.get(unit)) for unit in lowered.moves),
+            compiled.asked.noise,
+            brief(scale_in_answers(compiled, line)),
+            *(_brief(losses.get(unit)) for unit in compiled.moves),
         )
-    selection = lowered.selection
+    selection = compiled.selection
     if selection is not None:  # Its cost has a measure of its own.
         cells = [
             f"eps {brief(selection.eps[unit])}, delta {brief(selection.delta[unit])}"
             if unit in selection.eps
             else "-"
-            for unit in lowered.moves
+            for unit in compiled.moves
         ]
         table.add_row(selection.name, "laplace", brief(selection.scale), *cells)
     print_table(table)
     for words in _notes(query):
         print(f"\n{words}")
     print()
-    for words in outlook(lowered, query.confidence):
+    for words in outlook(compiled, query.confidence):
         print(printable(words))
 
 
@@ -73,19 +73,19 @@ def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
     """Return the documented JSON form (docs/reference/json.md)."""
     from modicum.query.explanation import computed, derivation, errors_of
 
-    lowered = query.lowered
+    compiled = query.compiled
     return {
         "release": query.heading.id,
         "allowed": decision.allowed,
-        "noise": lowered.asked.noise,
+        "noise": compiled.asked.noise,
         "mechanisms": [
             {
                 "name": line.statistic.name,
                 "serves": list(line.serves),
                 "scale": number_text(line.scale),
-                "losses": _texts(computed(lowered, line)),
+                "losses": _texts(computed(compiled, line)),
             }
-            for line in lowered.lines
+            for line in compiled.lines
         ],
         "keys": _keys_to_dict(query),
         "expected": [
@@ -94,9 +94,9 @@ def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
                 "half_width": number_text(one.half_width),
                 "per": one.per,
             }
-            for one in errors_of(lowered, query.confidence)
+            for one in errors_of(compiled, query.confidence)
         ],
-        "derivation": derivation(lowered),
+        "derivation": derivation(compiled),
         "notes": _notes(query),
         "decision": decision.to_dict(deep=True),
     }
@@ -104,7 +104,7 @@ def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
 
 def _keys_to_dict(query: QueryFile) -> dict[str, object] | None:
     """Return the mechanism that tells keys; None if they are public."""
-    selection = query.lowered.selection
+    selection = query.compiled.selection
     if selection is None:
         return None
     return {
@@ -119,7 +119,7 @@ def _keys_to_dict(query: QueryFile) -> dict[str, object] | None:
 
 
 def _notes(query: QueryFile) -> list[str]:
-    if query.lowered.asked.sampling is None:
+    if query.compiled.asked.sampling is None:
         return []
     return ["losses of mechanisms are without the sample; rules charge with it"]
 
@@ -179,21 +179,21 @@ class AnswerOutput:
         self._written = False
 
     def complete(self, answers: Answers) -> None:
-        """Take the answers, before they are posted."""
+        """Take the answers, before they are published."""
         self._answers = answers
         self._write(answers)
         self._written = self._out is not None
 
     def told(self) -> None:
-        """Print the answers, or where they are, once they are posted."""
+        """Print the answers, or where they are, once they are published."""
         if self._answers is None:
             return
         if self._as_json:
-            print_json(self._document("posted"))
+            print_json(self._document("published"))
         elif self._written:
             rows = len(self._answers.rows)
             told = "one row" if rows == 1 else f"{rows} rows"
-            print(f"{self._release}: posted; {told} in {self._out}")
+            print(f"{self._release}: published; {told} in {self._out}")
         else:
             print_answers(self._answers)
 
@@ -211,7 +211,7 @@ class AnswerOutput:
         note(error.render())
         note(
             f"{self._release}: its loss is spent and its answer is out, but it is not"
-            f" posted; say so with  modicum release post {self._release}"
+            f" published; say so with  modicum release publish {self._release}"
         )
         return True
 
@@ -242,7 +242,7 @@ def release_text(node: Node) -> str:
 
 
 def _units(query: QueryFile, measure: str) -> list[str]:
-    return [printable(f"{measure.upper()} / {one}") for one in query.lowered.moves]
+    return [printable(f"{measure.upper()} / {one}") for one in query.compiled.moves]
 
 
 def _brief(value: Fraction | None) -> str:

@@ -33,7 +33,7 @@ from modicum.cli.output import (
     reporting,
     seconds,
 )
-from modicum.cli.release_files import File, named_releases, read_release, was_lowered
+from modicum.cli.release_files import File, named_releases, read_release, was_query
 from modicum.core.errors import ModicumError, printable
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ def submit(
     file: File,
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
-    post: Annotated[
+    publish: Annotated[
         bool,
-        typer.Option("--post", help="Post at once, for a release that is out already."),
+        typer.Option("--publish", help="Publish at once: the release is already out."),
     ] = False,
     expires_in: Annotated[
         str,
@@ -104,7 +104,7 @@ def submit(
         workspace = _workspace(ledger, policy, actor)
         try:
             decision = workspace.submit(
-                release, post=post, reserve_seconds=expires_in_seconds(expires_in)
+                release, publish=publish, reserve_seconds=expires_in_seconds(expires_in)
             )
         except ApprovalError:
             if request is None:
@@ -115,7 +115,7 @@ def submit(
             print_requested(asked, as_json=as_json)
             raise typer.Exit(Exit.NEEDS_APPROVAL) from None
         print_decision(
-            decision, as_json=as_json, of_query=was_lowered(release), whole=show_all
+            decision, as_json=as_json, of_query=was_query(release), whole=show_all
         )
 
 
@@ -133,7 +133,7 @@ def start(
 
 
 @app.command()
-def post(
+def publish(
     release: ReleaseId,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
@@ -142,11 +142,11 @@ def post(
     """Note that a started release is out."""
     with reporting(as_json=as_json):
         workspace = _workspace(ledger, None, actor)
-        _print_standing(workspace, workspace.post(release), as_json=as_json)
+        _print_standing(workspace, workspace.publish(release), as_json=as_json)
 
 
 @app.command()
-def void(
+def cancel(
     release: ReleaseId,
     reason: Annotated[str, typer.Option("--reason", help="Why it is given up.")],
     ledger: Ledger = DEFAULT_LEDGER,
@@ -157,7 +157,7 @@ def void(
     with reporting(as_json=as_json):
         workspace = _workspace(ledger, None, actor)
         _print_standing(
-            workspace, workspace.void(release, reason=reason), as_json=as_json
+            workspace, workspace.cancel(release, reason=reason), as_json=as_json
         )
 
 
@@ -180,12 +180,20 @@ def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) 
         print_standing(standing)
 
 
+# What these were called at first.
+later(
+    app,
+    hidden=True,
+    post="release.publish",
+    void="release.cancel",
+    record_past="backfill.backfill",
+)
 later(
     app,
     run="release.run",
     list="release.list_releases",
     show="release_show.show",
-    record_past="backfill.record_past",
+    backfill="backfill.backfill",
     redescribe="backfill.redescribe",
     approve="governance.approve",
     reject="governance.reject",
@@ -268,8 +276,8 @@ def list_releases(
         list[str] | None,
         typer.Option(
             "--status",
-            help="Only those that stand so: reserved, started, posted, recorded, voided"
-            " or expired; repeatable.",
+            help="Only this status: reserved, started, published, recorded,"
+            " canceled or expired; repeatable.",
             metavar="STATUS",
         ),
     ] = None,
@@ -351,7 +359,7 @@ def run(
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
 ) -> None:
-    """Start a reserved release, run a command, and post the release if it ends well.
+    """Start a reserved release, run a command, and publish the release if it ends well.
 
     The loss is spent before the command begins. If the command fails, or is killed,
     the release stays started, and spent. The exit code is that of the command: 128 and
@@ -370,7 +378,7 @@ def run(
         ready = Command(command, environment(use, ledger, Path(claims)))
         code = ready.run(lambda: _start(release, workspace.start))
         if code == 0:
-            _post(release, workspace.post)
+            _publish(release, workspace.publish)
         else:
             note(f"{release}: the command left with {code}; stays started, and spent")
     raise typer.Exit(code)
@@ -381,10 +389,10 @@ def _start(release: str, start: Callable[[str], object]) -> None:
     note(f"{release}: started; its loss is spent")
 
 
-def _post(release: str, post: Callable[[str], object]) -> None:
+def _publish(release: str, publish: Callable[[str], object]) -> None:
     try:
-        post(release)
+        publish(release)
     except ModicumError:
-        note(f"{release}: the command ended well, and the release is not posted yet")
+        note(f"{release}: the command ended well, and the release is not published yet")
         raise
-    note(f"{release}: posted")
+    note(f"{release}: published")

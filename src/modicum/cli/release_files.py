@@ -46,7 +46,7 @@ def read_release(file: Path) -> Node:
                 Code.UNKNOWN_KEY,
                 "this is a query, which is not yet a release",
                 found.mark,
-                help=f"modicum query plan {file}  prices it, and  modicum query lower"
+                help=f"modicum query plan {file}  prices it, and  modicum query compile"
                 f" {file}  prints the release that it is",
             )
         )
@@ -60,8 +60,8 @@ def _is_query(node: Node) -> bool:
     )
 
 
-def was_lowered(release: Node) -> bool:
-    """Return whether a release that was accepted was lowered from a query."""
+def was_query(release: Node) -> bool:
+    """Return whether a release that was accepted was compiled from a query."""
     from modicum.release.vocabulary import QUERY
 
     return isinstance(release, Entries) and any(

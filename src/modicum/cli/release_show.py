@@ -72,7 +72,6 @@ def _shown(
 
 
 def _happened(one: ReleaseEntry) -> str:
-    from modicum.ledger.log.events import event_name
 
     body = one.event.body
     more = [
@@ -85,7 +84,7 @@ def _happened(one: ReleaseEntry) -> str:
         )
         if value
     ]
-    return "; ".join((f"{event_name(body)} by {one.event.actor}", *more))
+    return "; ".join((f"{body.kind} by {one.event.actor}", *more))
 
 
 def _mechanism(mechanism: RecordedMechanism, vocabulary: Vocabulary) -> Iterator[str]:

@@ -123,6 +123,6 @@ def _described(one: PendingRequest) -> Iterator[str]:
 
 
 def _body(one: PendingRequest) -> object:
-    from modicum.ledger.log.release_codec import release_to_plain
+    from modicum.ledger.log.codec import release_to_plain
 
     return release_to_plain(one.release)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from msgspec.structs import replace
 
 from modicum.cli.options import exclusive_option, was_given
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import ModicumError, Problem, UsageError
+from modicum.engines.factory import ENGINE_NAMES, ENGINES
 
 if TYPE_CHECKING:
     from modicum.risk.arguments import Number
@@ -87,7 +88,7 @@ Calibration = Annotated[
     str,
     typer.Option("--calibration", help="Of Gaussian noise: exact or published."),
 ]
-Engine = Annotated[str, typer.Option("--engine", help="duckdb or spark.")]
+Engine = Annotated[str, typer.Option("--engine", help=f"{ENGINE_NAMES}.")]
 Groups = Annotated[
     list[str] | None,
     typer.Option(
@@ -218,7 +219,7 @@ def facts(
         "dimensions": dimensions,
         "form": one_of(form, ("published", "exact"), "--indicator"),
         "calibration": one_of(calibration, ("exact", "published"), "--calibration"),
-        "engine": one_of(engine, ("duckdb", "spark"), "--engine"),
+        "engine": one_of(engine, tuple(ENGINES), "--engine"),
     }
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, Policy, point
-from modicum.cli.output import fitting, note, print_json, print_table, reporting
+from modicum.cli.output import fitting, note, print_json, print_shapes, reporting
 from modicum.core.errors import printable
+from modicum.core.rationals import brief, rational
 
 if TYPE_CHECKING:
     from modicum.api.local.ledger_view import LedgerView
-    from modicum.ledger import RuleLoss
+    from modicum.api.schema.policy import RuleStanding
 
 #: How many rules are shown unless all are asked for.
 SHOWN = 12
@@ -43,32 +45,18 @@ def status(
 
 def print_status(workspace: LedgerView, *, shown: int | None) -> None:
     """Print a balance for each rule, the tightest first."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from modicum.api.local.explanation.denial_text import cause_text
-    from modicum.api.local.views.ledger import understated
+    from modicum.api.local.views.ledger import standing_view, understated
+    from modicum.api.schema.policy import RuleStanding
     from modicum.ledger.decision.amounts import filled
 
     standings = sorted(workspace.standings(), key=filled, reverse=True)
-    kept = standings[: fitting(len(standings), shown)]
-    table = Table(box=None, pad_edge=False)
-    cells = ("FULLEST CELL",) if any(loss.cell for loss in kept) else ()
-    for title in ("RULE", "", "SPENT", "LIMIT", "SCALE", "STATE", *cells):
-        right = title in ("SPENT", "LIMIT")
-        table.add_column(
-            title,
-            justify="right" if right else "left",
-            no_wrap=title not in ("SCALE", *cells),
-            overflow="fold",
-        )
-    for loss in kept:
-        where = (loss.cell,) if cells else ()
-        table.add_row(*(escape(cell) for cell in (*_cells(loss), *where)))
-    print_table(table, spare=("", "SCALE"))
-    for loss in kept:
-        if cause := cause_text(loss):
-            print(printable(f"{loss.rule.id}: {cause}"))
+    kept = list(map(standing_view, standings[: fitting(len(standings), shown)]))
+    print_shapes(
+        RuleStanding, kept, {"allowed": _bar, "measure": _scale, "state": _state}
+    )
+    for one in kept:
+        if one.cause:
+            print(printable(f"{one.rule}: {one.cause}"))
     left = len(standings) - len(kept)
     if left:
         print(f"… {left} more (--all)")
@@ -76,24 +64,6 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
     print(printable(_policy_words(workspace)))
     for problem in understated(workspace):
         note(problem.render().replace("error[", "warning[", 1))
-
-
-def _cells(loss: RuleLoss) -> tuple[str, ...]:
-    from modicum.api.local.explanation.denial_text import amount_text
-    from modicum.api.local.policies.rule_standing import in_cells
-    from modicum.api.local.views.ledger import standing_word
-    from modicum.ledger.decision.amounts import amounts, filled
-
-    found, over = amounts(loss), not loss.allowed
-    return (
-        loss.rule.id,
-        _bar(filled(loss)),
-        amount_text(found.together, found.scale),
-        amount_text(found.limit, found.scale),
-        _scale(loss, found.measure),
-        standing_word(loss)
-        + (in_cells(loss.cells_denying) if loss.cell and over else ""),
-    )
 
 
 def _summary(workspace: LedgerView) -> str:
@@ -124,16 +94,25 @@ def _policy_words(workspace: LedgerView) -> str:
 _BAR = 14
 
 
-def _bar(filled: Fraction) -> str:
+def _bar(one: RuleStanding) -> str:
+    """Return how full a rule is, as a bar."""
+    filled = Fraction(not one.allowed)
+    if one.allowed and 0 < one.limit < math.inf:
+        filled = rational(one.spent) / rational(one.limit)
     eighths = min(int(filled * _BAR * 8), _BAR * 8)
     full, rest = divmod(eighths, 8)
     partial = " ▏▎▍▌▋▊▉"[rest].strip()
     return ("█" * full + partial).ljust(_BAR, "·")
 
 
-def _scale(loss: RuleLoss, measure: str) -> str:
-    from modicum.core.rationals import brief
+def _scale(one: RuleStanding) -> str:
+    near = one.approx_dp if one.measure == "eps" else None
+    at = f" at {brief(rational(near.delta))}" if near is not None else ""
+    return f"{one.measure}{at} per {one.unit}"
 
-    delta = loss.report_delta
-    at = f" at {brief(delta)}" if measure == "eps" and delta is not None else ""
-    return f"{measure}{at} per {loss.rule.unit}"
+
+def _state(one: RuleStanding) -> str:
+    from modicum.api.local.policies.rule_standing import in_cells
+
+    over_in = in_cells(one.cells_denying) if one.cell and not one.allowed else ""
+    return one.state + over_in

@@ -150,7 +150,7 @@ class RemoteDecision(Decision, frozen=True):
 
 
 #: What is denied, or was taken back, is not allowed.
-_NOT_LET_IN: Final = frozenset({"denied", "voided", "expired"})
+_NOT_LET_IN: Final = frozenset({"denied", "canceled", "expired"})
 
 
 def decision_of(

@@ -25,8 +25,8 @@ from modicum.core.errors import InputError, UnavailableError
 from modicum.escrow.programs import Program, Range
 from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
 from modicum.ledger.decision.approvals import ApprovalState
+from modicum.ledger.log.codec import release_from_plain
 from modicum.ledger.log.contracts import Version
-from modicum.ledger.log.release_codec import release_from_plain
 from modicum.ledger.state.consent import Consent, Consents, Ownership
 from modicum.ledger.state.datasets import OWNER, DataSet, DataVersion
 from modicum.ledger.state.flow import Flow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from modicum.api.local.evaluation import Description
-from modicum.api.local.submit import Submission, prepared, prepared_past
+from modicum.api.local.submit import Submission, prepared, prepared_backfill
 from modicum.client.request_encoding import EncodedRequest, encoded
 from modicum.client.session import unsupported
 from modicum.policy import CompiledPolicy
@@ -30,23 +30,25 @@ class RemoteSubmission(Submission, frozen=True):
         release: Description,
         compiled: CompiledPolicy,
         *,
-        post: bool,
+        publish: bool,
         reserve_seconds: int,
     ) -> Self:
         """Return a release to be decided."""
-        one = prepared(release, compiled, post=post, reserve_seconds=reserve_seconds)
+        one = prepared(
+            release, compiled, publish=publish, reserve_seconds=reserve_seconds
+        )
         return cls._of(one, release, is_past=False)
 
     @classmethod
     def made_past(cls, release: Description, compiled: CompiledPolicy) -> Self:
         """Return a release to be counted."""
-        return cls._of(prepared_past(release, compiled), release, is_past=True)
+        return cls._of(prepared_backfill(release, compiled), release, is_past=True)
 
     @classmethod
     def of(cls, one: Submission, *, is_past: bool = False) -> Self:
         """Return a submission that was prepared for this."""
         if not isinstance(one, cls) or one.is_past is not is_past:
-            verb = "prepare_past" if is_past else "prepare"
+            verb = "prepare_backfill" if is_past else "prepare"
             raise unsupported(
                 "a release that was prepared elsewhere", f"prepare it by  ws.{verb}(…)"
             )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from modicum.api import operations
 from modicum.api.local.evaluation import Description
@@ -33,7 +34,7 @@ class RemoteSubmit(RemoteView):
         self,
         release: Description,
         *,
-        post: bool = False,
+        publish: bool = False,
         reserve_seconds: int = RESERVATION_SECONDS,
     ) -> RemoteDecision:
         """Decide a release and, if it is allowed, reserve its loss.
@@ -42,19 +43,19 @@ class RemoteSubmit(RemoteView):
         denial is recorded and spends nothing; its id may be tried again.
         """
         return self._submit(
-            encoded(release), post=post, reserve_seconds=reserve_seconds
+            encoded(release), publish=publish, reserve_seconds=reserve_seconds
         )
 
     def prepare(
         self,
         release: Description,
         *,
-        post: bool = False,
+        publish: bool = False,
         reserve_seconds: int = RESERVATION_SECONDS,
     ) -> Submission:
         """Return a release for `submit_many`, read and priced here. Writes nothing."""
         return RemoteSubmission.made(
-            release, self.policy(), post=post, reserve_seconds=reserve_seconds
+            release, self.policy(), publish=publish, reserve_seconds=reserve_seconds
         )
 
     def submit_many(
@@ -64,15 +65,15 @@ class RemoteSubmit(RemoteView):
         each = [RemoteSubmission.of(one) for one in submissions]
         return [_or_mistake(self._submit_prepared, one) for one in each]
 
-    def record_past(self, release: Description) -> RemoteDecision:
+    def backfill(self, release: Description) -> RemoteDecision:
         """Count a release that happened before. It cannot be denied."""
         return self._record(encoded(release))
 
-    def prepare_past(self, release: Description) -> Submission:
-        """Return a past release for `record_past_many`. Writes nothing."""
+    def prepare_backfill(self, release: Description) -> Submission:
+        """Return a past release for `backfill_many`. Writes nothing."""
         return RemoteSubmission.made_past(release, self.policy())
 
-    def record_past_many(
+    def backfill_many(
         self, submissions: Sequence[Submission]
     ) -> list[RemoteDecision | ModicumError]:
         """Count releases that happened before, one after the other."""
@@ -82,11 +83,15 @@ class RemoteSubmit(RemoteView):
     # --- inside ---
 
     def _submit(
-        self, content: EncodedRequest, *, post: bool, reserve_seconds: int
+        self, content: EncodedRequest, *, publish: bool, reserve_seconds: int
     ) -> RemoteDecision:
         request = Request(
             operations.SUBMIT_RELEASE,
-            query={"post": post, "reserve_seconds": reserve_seconds, "words": True},
+            query={
+                "publish": publish,
+                "reserve_seconds": reserve_seconds,
+                "words": True,
+            },
             sent=content,
             step="reserved the loss of the release",
         )
@@ -94,12 +99,12 @@ class RemoteSubmit(RemoteView):
 
     def _submit_prepared(self, one: RemoteSubmission) -> RemoteDecision:
         return self._submit(
-            one.sent, post=one.post, reserve_seconds=one.reserve_seconds
+            one.sent, publish=one.publish, reserve_seconds=one.reserve_seconds
         )
 
     def _record(self, content: EncodedRequest) -> RemoteDecision:
         request = Request(
-            operations.RECORD_PAST,
+            operations.BACKFILL,
             query={"words": True},
             sent=content,
             step="recorded the release",

@@ -69,21 +69,23 @@ class RemoteWorkspace(RemoteSubmit):
             operations.START_RELEASE, release, "started it, so that its loss is spent"
         )
 
-    def post(self, release: str) -> Standing:
+    def publish(self, release: str) -> Standing:
         """Note that a started release is out."""
         return self._step(
-            operations.POST_RELEASE, release, "posted it; its loss is spent in any case"
+            operations.PUBLISH_RELEASE,
+            release,
+            "published it; its loss is spent in any case",
         )
 
-    def void(self, release: str, *, reason: str) -> Standing:
+    def cancel(self, release: str, *, reason: str) -> Standing:
         """Give up a reservation that was not started; its loss is taken back."""
         content = sent(Reason(reason=reason))
         return self._step(
-            operations.VOID_RELEASE, release, "taken back its loss", content
+            operations.CANCEL_RELEASE, release, "taken back its loss", content
         )
 
     def use(self, release: str) -> Use:
-        """Return a reservation to be used: a `with` block that starts and posts it.
+        """Return a reservation to be used: a `with` block that starts and publishes it.
 
         Rows are read here; the server sees none of them.
         """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Mark, Problem
@@ -88,20 +89,18 @@ def fail(
 
 
 @contextmanager
-def placed(node: Node) -> Iterator[None]:
-    """Give the place of `node` to mistakes raised inside that have none.
+def placed(place: Node | Mark | None) -> Iterator[None]:
+    """Give a place to mistakes raised inside that have none.
 
     Raises:
         InputError: What was raised inside, with places.
     """
+    mark = place if place is None or isinstance(place, Mark) else place.mark
     try:
         yield
     except InputError as error:
         raise InputError(
-            *(
-                replace(problem, mark=problem.mark or node.mark)
-                for problem in error.problems
-            )
+            *(replace(problem, mark=problem.mark or mark) for problem in error.problems)
         ) from error
 
 

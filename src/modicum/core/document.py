@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from itertools import islice
 from typing import TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.rationals import number_text, parse_number
-from modicum.core.record import dataclass
 
 #: Deeper nesting is refused; no policy or release needs a tenth of it.
 DEPTH_MAX = 24
@@ -53,16 +55,14 @@ class Scalar:
     lines: tuple[Mark, ...] = field(default=(), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(Struct, frozen=True):
     """An ordered list of nodes."""
 
     items: tuple[Node, ...]
     mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(Struct, frozen=True):
     """An ordered mapping; keys are scalars and differ in kind or text."""
 
     entries: tuple[tuple[Scalar, Node], ...]

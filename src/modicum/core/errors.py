@@ -5,11 +5,11 @@ A *refusal* (a release that a policy denies) is a value and never appears here.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
 from typing import Self
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Code(Enum):
@@ -142,8 +142,7 @@ class Code(Enum):
     INTERNAL = "MOD900"
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A place in a text: 1-based line and column, and the line itself.
 
     Attributes:
@@ -164,8 +163,7 @@ class Mark:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One mistake: what is wrong, where, why it matters, and what to do.
 
     Attributes:
@@ -254,7 +252,7 @@ class ModicumError(Exception):
 
     def __init__(self, *problems: Problem) -> None:
         if not problems:
-            message = "a mistake needs at least one problem"
+            message = "an error needs at least one problem"
             raise ValueError(message)
         self.problems = problems
         super().__init__("\n".join(dict.fromkeys(one.message for one in problems)))
@@ -272,7 +270,7 @@ class ModicumError(Exception):
         shown = [_rendered(*group) for group in equal.values()]
         if len(shown) > _SHOWN_MAX:
             left = sum(map(len, list(equal.values())[_SHOWN_MAX:]))
-            shown[_SHOWN_MAX:] = [f"… and {left} more mistakes; --json has them all"]
+            shown[_SHOWN_MAX:] = [f"… and {left} more errors; --json has them all"]
         return "\n\n".join(shown)
 
     def alone(self) -> Self:

@@ -10,6 +10,7 @@ from typing import Final
 from modicum.core.errors import Code, Problem, UsageError
 
 #: By library, the extra that is named where it is missing; others may bring it, too.
+#: An extra that is called like its library needs no line here.
 EXTRAS: Final[Mapping[str, str]] = {
     "anyio": "server",
     "authlib": "server",
@@ -53,6 +54,16 @@ def not_installed(library: str, package: str) -> Problem:
     )
 
 
+def extra_of(library: str) -> str:
+    """Return the extra that brings a library; empty if none does."""
+    if library in EXTRAS:
+        return EXTRAS[library]
+    from importlib.metadata import metadata
+
+    own = metadata("modicum").get_all("Provides-Extra") or ()
+    return library if library in own else ""
+
+
 @contextmanager
 def needing_extras() -> Iterator[None]:
     """Name the extra to install where an import inside fails for want of it.
@@ -64,7 +75,8 @@ def needing_extras() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
-        if library not in EXTRAS:
+        extra = extra_of(library)
+        if not extra:
             raise
-        package = f"modicum[{EXTRAS[library]}]"
+        package = f"modicum[{extra}]"
         raise UsageError(not_installed(f"`{library}`", package)) from None

@@ -5,6 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
+
+
+class _Package(ModuleType):
+    """A package whose names win over its modules of the same names."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Importing a module binds it in its package.
+        if isinstance(value, ModuleType) and name in vars(self)["_places"]:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
 
 
 def facade(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
@@ -18,6 +29,8 @@ def facade(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
         AttributeError: When it is asked for another name.
     """
     places = {name: module for module in names for name in names[module].split()}
+    vars(sys.modules[package])["_places"] = places
+    sys.modules[package].__class__ = _Package
 
     def find(name: str) -> object:
         if name not in places:

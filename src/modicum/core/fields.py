@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from modicum.core.diagnostics import Problems, fail, nearest
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, describe

@@ -7,6 +7,10 @@ import re
 from collections.abc import Iterator
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from typing import TypeAlias
+
+#: A number, as Python code gives it; see `rational`.
+Number: TypeAlias = int | float | Decimal | Fraction
 
 #: One ledger unit of every loss coordinate but delta.
 LOSS_UNIT = 10**12

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from modicum.core.record import dataclass
+from msgspec import Struct
 
 #: Line and column, from 0, as the parser counts.
 Spot: TypeAlias = tuple[int, int]
@@ -18,8 +18,7 @@ _OPEN_QUOTE = re.compile(r"""(?:^|[:,\[{-])\s*(?P<quote>["'])""")
 _REMARK = re.compile(r"(?<!\s)\s+#.*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Slip:
+class Slip(Struct, frozen=True):
     """A mistake in the YAML of a file.
 
     Attributes:
@@ -37,8 +36,7 @@ class Slip:
     opened: Spot | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
+class Complaint(Struct, frozen=True):
     """What the parser says: what it was reading, and what it found there."""
 
     context: str

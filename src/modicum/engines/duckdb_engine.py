@@ -86,6 +86,7 @@ class DuckdbEngine(SqlEngine):
     name = _NAME
     dialect = "duckdb"
     apart = True
+    keeps_steps = True
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called: `duckdb` or `spark`."""
+        """What it is called."""
 
     def check(self, plan: ExactPlan) -> None:
         """Check that the data is as declared; no row is read."""

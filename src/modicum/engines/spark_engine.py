@@ -54,7 +54,6 @@ class SparkEngine(SqlEngine):
 
     name = _NAME
     dialect = "spark"
-    apart = False
 
     def __init__(
         self,

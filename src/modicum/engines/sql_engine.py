@@ -13,7 +13,7 @@ from modicum.engines.file_state import must_be_unchanged, state_of
 from modicum.engines.protocol import failed
 from modicum.engines.sources import Source, source_of
 from modicum.query.sql.columns import Form, as_declared, misfits
-from modicum.query.sql.statements import Dialect, Statements, read_answers, statements
+from modicum.query.sql.statements import Statements, read_answers, statements
 from modicum.query.statistics import Exact, ExactPlan, KeyValue, Secrets
 from modicum.query.tables import Table
 
@@ -25,9 +25,12 @@ class SqlEngine(ABC):
     """Computes plans by statements in an engine's SQL."""
 
     name: ClassVar[str]
-    dialect: ClassVar[Dialect]
+    #: Its way of writing SQL, as sqlglot calls it.
+    dialect: ClassVar[str]
     #: Whether caps look first which instances have too many rows.
-    apart: ClassVar[bool]
+    apart: ClassVar[bool] = False
+    #: Whether it can be told to keep the rows of a step of a statement.
+    keeps_steps: ClassVar[bool] = False
 
     def __init__(self, sources: Mapping[str, object]) -> None:
         self._sources: dict[str, Source] = {
@@ -158,11 +161,12 @@ class SqlEngine(ABC):
             for table, called in made.relations.items()
         }
         # Texts take long to read as values.
-        kept = {
+        written = {
             called
             for table, called in made.relations.items()
             if "written" in self._forms[table].values()
         }
+        kept = written if self.keeps_steps else None
         found: dict[str, dict[tuple[KeyValue, ...], int]] = {}
         for one in made.statements:
             rows = self._select(one.over(relations, self.dialect, kept=kept))

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem
 from modicum.escrow.blocks import ByBlocks
@@ -85,8 +87,8 @@ def must_divide(
 
 def block_of(query: QueryFile, block: Block) -> QueryFile:
     """Return a query that reads the rows of one block, and is else the same."""
-    plan = replace(query.lowered.plan, block=block)
-    return replace(query, lowered=replace(query.lowered, plan=plan))
+    plan = structs.replace(query.compiled.plan, block=block)
+    return replace(query, compiled=structs.replace(query.compiled, plan=plan))
 
 
 def _tables(query: QueryFile) -> Iterable[Table]:

@@ -165,7 +165,7 @@ def _described(scored: Scored, blocks: ByBlocks, vocabulary: Vocabulary) -> Node
     units = vocabulary.unit_facts
     own = [name for name, one in units.items() if one.id == units[blocks.unit].id]
     norm, parameter = ("l1", "scale") if blocks.noise == "laplace" else ("l2", "sigma")
-    attributes = {one for query in scored.queries for one in query.lowered.attributes}
+    attributes = {one for query in scored.queries for one in query.compiled.attributes}
     mechanism = {
         "name": "score",
         "mechanism": f"discrete-{blocks.noise}",

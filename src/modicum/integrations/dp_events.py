@@ -13,20 +13,14 @@ from typing import Any
 from modicum.accounting.amplification import poisson_gaussian
 from modicum.accounting.curves import Curve, composed
 from modicum.accounting.grid import FIRST_ORDER, INFINITE, ORDERS
-from modicum.accounting.mechanisms import laplace as laplace_curve
+from modicum.accounting.mechanisms import laplace
+from modicum.accounting.mechanisms.declared import describe_declared
+from modicum.accounting.mechanisms.gaussian import describe_gaussian
+from modicum.accounting.mechanisms.laplace import describe_laplace
 from modicum.core.diagnostics import fail
 from modicum.core.errors import Code, InputError
 from modicum.core.rationals import LOSS_UNIT, ceil_units, floor_units
-from modicum.release import (
-    approx_dp,
-    declared,
-    gaussian,
-    l1,
-    l2,
-    laplace,
-    pure_dp,
-    zcdp,
-)
+from modicum.release import approx_dp, l1, l2, pure_dp, zcdp
 
 Described = dict[str, object]
 
@@ -94,7 +88,7 @@ class _Asked:
     attributes: tuple[str, ...]
 
     def declared(self, cost: dict[str, object]) -> list[Described]:
-        return [declared(attributes=self.attributes, cost={self.unit: cost})]
+        return [describe_declared(attributes=self.attributes, cost={self.unit: cost})]
 
     def by_order(self, curve: Curve) -> list[Described]:
         """Return one mechanism that has the divergences of a curve."""
@@ -181,22 +175,24 @@ def _gaussian(leaf: _Leaf, asked: _Asked) -> list[Described]:
     sigma = leaf.positive("noise_multiplier")
     if leaf.count == 1:
         return [
-            gaussian(
+            describe_gaussian(
                 attributes=asked.attributes,
                 sensitivity={asked.unit: l2(1)},
                 sigma=_down(sigma),
             )
         ]
     rho = _up(leaf.count / (2 * sigma * sigma))  # Gaussian noise adds up to such.
-    return [gaussian(attributes=asked.attributes, cost={asked.unit: zcdp(rho)})]
+    return [
+        describe_gaussian(attributes=asked.attributes, cost={asked.unit: zcdp(rho)})
+    ]
 
 
 def _laplace(leaf: _Leaf, asked: _Asked) -> list[Described]:
     scale = _down(leaf.positive("noise_multiplier"))
     if leaf.count > _COPIES_MAX:
-        one = laplace_curve(sensitivity_l1=Fraction(1), scale=scale)
+        one = laplace(sensitivity_l1=Fraction(1), scale=scale)
         return asked.by_order(composed([(one, leaf.count)]))
-    described = laplace(
+    described = describe_laplace(
         attributes=asked.attributes, sensitivity={asked.unit: l1(1)}, scale=scale
     )
     return [dict(described) for _ in range(leaf.count)]
@@ -209,7 +205,7 @@ def _discrete_laplace(leaf: _Leaf, asked: _Asked) -> list[Described]:
     eps = leaf.positive("noise_parameter")
     if leaf.count > _COPIES_MAX:
         return asked.declared(pure_dp(_up(eps * change * leaf.count)))
-    described = laplace(
+    described = describe_laplace(
         attributes=asked.attributes,
         sensitivity={asked.unit: l1(int(change))},
         scale=_down(1 / eps),

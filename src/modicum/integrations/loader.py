@@ -55,9 +55,10 @@ class Adapters:
         spills: bool = True,
     ) -> Engine:
         """Return an engine that reads some tables; it is to be closed."""
-        from modicum.engines.factory import open_engine
+        from modicum.engines.factory import EngineOptions, open_engine
 
-        return open_engine(name, sources, master=spark_master, spills=spills)
+        options = EngineOptions(master=spark_master, spills=spills)
+        return open_engine(name, sources, options)
 
     def sampler(self) -> OpenDpSampler:
         """Return where noise comes from."""

@@ -312,7 +312,7 @@ class Script:
         return answers
 
     def confirm(self) -> None:
-        """Return if the script ran well; else its release is not posted."""
+        """Return if the script ran well; else its release is not published."""
         if not self._well:
             raise spent("the script did not run to its end")
 

@@ -73,10 +73,10 @@ def first_claim(claims: Path, mechanism: str) -> bool:
         raise UnavailableError(
             Problem(
                 Code.FILE_UNREADABLE,
-                f"it cannot be noted that `{mechanism[:200]}` runs"
+                f"cannot record that `{mechanism[:200]}` runs"
                 f" ({error.strerror or 'the system refused'})",
-                notes=("what may have run before must not run again",),
-                help="run the script by  modicum release run,  on the same machine",
+                notes=("a mechanism that may have run must not run again",),
+                help="run the script with  modicum release run,  on the same machine",
             )
         ) from None
     return True
@@ -99,8 +99,8 @@ class Command:
             raise UsageError(
                 Problem(
                     Code.FILE_UNREADABLE,
-                    f"there is no program `{words[0][:200]}` that could be run",
-                    notes=("nothing was started, and nothing is spent",),
+                    f"program `{words[0][:200]}` not found",
+                    notes=("nothing was started or spent",),
                     help="give its path, or add its folder to PATH",
                 )
             )
@@ -136,8 +136,8 @@ class Command:
                     f"`{self._words[0][:200]}` could not be run"
                     f" ({error.strerror or 'the system refused'})",
                     notes=("the release is started, and its loss spent",),
-                    help="look whether it is a program of this machine, or a"
-                    " script whose first line names one",
+                    help="check that it is a program of this machine, or a script with"
+                    " a valid first line",
                 )
             ) from None
 
@@ -206,7 +206,7 @@ def _ended(pid: int, held: _Held) -> int:
 def reservation() -> Use:
     """Return the reservation that this script runs under.
 
-    `modicum release run ID -- …` has started it, and posts it when the script ends
+    `modicum release run ID -- …` has started it, and publishes it when the script ends
     well; a block  with mo.reservation() as use:  does neither. Each mechanism runs
     once, in whichever process of the command.
 
@@ -222,9 +222,9 @@ def reservation() -> Use:
         raise UsageError(
             Problem(
                 Code.RELEASE_UNKNOWN,
-                "this script runs under no reservation",
-                help="run it by  modicum release run ID -- …,  or use"
-                "  ws.use(ID)  on a workspace",
+                "this script does not run under a reservation",
+                help="run it with  modicum release run ID -- …,  or use  ws.use(ID)  on"
+                " a workspace",
             )
         )
     workspace = open_workspace(found[LEDGER])

@@ -54,11 +54,11 @@ def make_demo(
     nodes = releases_of(load_release(folder / "past-releases.yaml"))
     past: list[Decision] = []
     for node in nodes:
-        past.append(workspace.record_past(node))
+        past.append(workspace.backfill(node))
         if on_past is not None:
             on_past(len(past), len(nodes))
     decisions = tuple(
-        (path, workspace.submit(load_release(path), post=True))
+        (path, workspace.submit(load_release(path), publish=True))
         for path in sorted((folder / "releases").glob("*.yaml"))
     )
     return Demo(folder, workspace, tuple(past), decisions)
@@ -107,6 +107,6 @@ def _past_text() -> str:
     stream = StringIO()
     yaml.dump(past_releases(), stream)
     return (
-        "# What Acme Health released before it had a policy: recorded, never denied.\n"
+        "# Releases of Acme Health before it had a policy: recorded, never denied.\n"
         + stream.getvalue()
     )

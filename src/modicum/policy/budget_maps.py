@@ -8,6 +8,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias, assert_never
 
+from msgspec import Struct
+
 from modicum.accounting import Budget, Unlimited
 from modicum.accounting.budgets import (
     RenyiBudget,
@@ -19,37 +21,31 @@ from modicum.core.document import Entries, Kind, Node, Scalar, describe, flow_te
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.rationals import number_text
 from modicum.core.reader import Fields, choice, fail, nearest, number, positive
-from modicum.core.record import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Same:
+class Same(Struct, frozen=True):
     """The budget itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """The parameter (eps, rho or mu) times a factor; delta stays."""
 
     factor: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class Add:
+class Add(Struct, frozen=True):
     """The parameter plus that of another budget of the same measure; delta stays."""
 
     budget: Budget
 
 
-@dataclass(frozen=True, slots=True)
-class To:
+class To(Struct, frozen=True):
     """A budget of its own."""
 
     budget: Budget
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Looked up in a sorted table of parameters.
 
     Attributes:
@@ -66,8 +62,7 @@ class Table:
     above: str
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetMap:
+class BudgetMap(Struct, frozen=True):
     """A map and where it stands."""
 
     form: Form

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Final, assert_never
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from modicum.accounting import Budget, Filter, filter_for, refuse_unproven
 from modicum.accounting.budgets import measure
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.reader import Problems, nearest, place
-from modicum.core.record import dataclass
 from modicum.core.yaml_reader import read_document
 from modicum.policy.budget_maps import BudgetMap, Table, To, apply_map
 from modicum.policy.document.include import refuse_include
@@ -76,8 +77,7 @@ def _rules_of(base: BasePolicy, policy: Policy) -> int:
             assert_never(base)
 
 
-@dataclass(frozen=True)
-class CompiledPolicy:
+class CompiledPolicy(Struct, frozen=True, dict=True):
     """A policy and its rules.
 
     Attributes:

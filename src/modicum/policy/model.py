@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from msgspec import Struct, field
+
 from modicum.accounting import Budget
 from modicum.accounting.filters.unlock_schedule import Unlocking
 from modicum.core.errors import Mark
-from modicum.core.record import dataclass
 from modicum.policy.budget_maps import BudgetMap
 from modicum.policy.predicates import Predicate
 from modicum.release import Vocabulary
@@ -34,8 +35,7 @@ class Level(Enum):
         return order[: order.index(self) + 1]
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(Struct, frozen=True):
     """An attribute of the data: its risk level and its categories.
 
     Attributes:
@@ -59,8 +59,7 @@ class Attribute:
         return (self.memberships or {}).get(category)
 
 
-@dataclass(frozen=True, slots=True)
-class CustomPolicy:
+class CustomPolicy(Struct, frozen=True):
     """One rule, with a predicate of its own."""
 
     name: str
@@ -70,8 +69,7 @@ class CustomPolicy:
     mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class _RiskPolicy:
+class _RiskPolicy(Struct, frozen=True):
     """Rules with a budget for each risk level."""
 
     name: str
@@ -81,15 +79,13 @@ class _RiskPolicy:
     budget_mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class AttributePolicy(_RiskPolicy):
+class AttributePolicy(_RiskPolicy, frozen=True):
     """One rule for each attribute, by its risk level."""
 
     override: Mapping[str, Budget]
 
 
-@dataclass(frozen=True, slots=True)
-class CategoryPolicy(_RiskPolicy):
+class CategoryPolicy(_RiskPolicy, frozen=True):
     """One rule for each category and membership level, by the category's risk."""
 
     levels: Mapping[Level, BudgetMap]
@@ -98,8 +94,7 @@ class CategoryPolicy(_RiskPolicy):
 BasePolicy: TypeAlias = CustomPolicy | AttributePolicy | CategoryPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One context of an extension: a predicate and what it does to a budget."""
 
     name: str
@@ -108,8 +103,7 @@ class Setting:
     mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
+class Extension(Struct, frozen=True):
     """A set of contexts; multiplies every rule by its settings."""
 
     name: str
@@ -117,8 +111,7 @@ class Extension:
     mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """What every mechanism's description must say; without it, it is refused."""
 
     name: str
@@ -127,8 +120,7 @@ class Guard:
     mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(Struct, frozen=True):
     """Who must agree to a release before it is reserved, or to the next policy.
 
     Attributes:
@@ -154,7 +146,7 @@ class Retired(Enum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class RotationRule:
     """How user groups take turns: what part of its budget each may have used.
 
@@ -171,11 +163,10 @@ class RotationRule:
     schedule: Unlocking
     retired: Retired
     opened_by: tuple[str, ...] | None = None
-    mark: Mark | None = field(default=None, compare=False)
+    mark: Mark | None = dataclasses.field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationBound:
+class ReservationBound(Struct, frozen=True):
     """What one identity may hold reserved and not started.
 
     Attributes:
@@ -207,8 +198,7 @@ def stricter(
     return ReservationBound(min(shares, default=None), min(one.days, other.days))
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """The words of a policy, which everything else refers to.
 
     Attributes:
@@ -226,8 +216,7 @@ class Declared:
     label_marks: Mapping[str, Mark | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Policy(Declared):
+class Policy(Declared, frozen=True):
     """A policy file, read and checked.
 
     Attributes:

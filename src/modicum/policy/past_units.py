@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from modicum.core.errors import InputError
 from modicum.core.yaml_reader import read_document

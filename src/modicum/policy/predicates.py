@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from enum import Enum
 from typing import TypeAlias, assert_never
 
-from modicum.core.record import dataclass
+from msgspec import Struct, field
 
 
 class Scope(Enum):
@@ -35,8 +34,7 @@ class TextTest(Enum):
                 return part in whole
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What a predicate may know about a mechanism within its release.
 
     Attributes:
@@ -53,15 +51,13 @@ class Facts:
     bounds: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """Always true, or always false."""
 
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LabelIn:
+class LabelIn(Struct, frozen=True):
     """The label has one of the values."""
 
     scope: Scope
@@ -69,8 +65,7 @@ class LabelIn:
     values: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class TextIn:
+class TextIn(Struct, frozen=True):
     """The open text is one of the values."""
 
     scope: Scope
@@ -78,8 +73,7 @@ class TextIn:
     values: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class TextPasses:
+class TextPasses(Struct, frozen=True):
     """The open text starts with, ends with or contains a part."""
 
     scope: Scope
@@ -88,22 +82,19 @@ class TextPasses:
     part: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadsAny:
+class ReadsAny(Struct, frozen=True):
     """The mechanism reads at least one of the attributes."""
 
     attributes: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadsAtLeast:
+class ReadsAtLeast(Struct, frozen=True):
     """The mechanism reads this many attributes or more."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class BoundAtMost:
+class BoundAtMost(Struct, frozen=True):
     """The mechanism enforces a contribution bound for the unit, and a low one.
 
     Attributes:
@@ -115,22 +106,19 @@ class BoundAtMost:
     limit: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """The part does not hold."""
 
     part: Predicate
 
 
-@dataclass(frozen=True, slots=True)
-class All:
+class All(Struct, frozen=True):
     """Every part holds; with no parts, true."""
 
     parts: tuple[Predicate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Any:
+class Any(Struct, frozen=True):
     """At least one part holds; with no parts, false."""
 
     parts: tuple[Predicate, ...]

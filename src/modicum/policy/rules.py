@@ -9,9 +9,10 @@ from itertools import product
 from math import prod
 from typing import TypeAlias, overload
 
+from msgspec import Struct
+
 from modicum.accounting import Budget
 from modicum.core.errors import Mark
-from modicum.core.record import dataclass
 from modicum.policy.model import Setting
 from modicum.policy.predicates import Facts, Predicate, words
 from modicum.policy.rule_index import RuleIndex
@@ -27,8 +28,7 @@ class Stage(Enum):
     RELEASE = "release"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleScope:
+class RuleScope(Struct, frozen=True):
     """What a rule is about.
 
     Attributes:
@@ -42,8 +42,7 @@ class RuleScope:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Limit(RuleScope):
+class _Limit(RuleScope, frozen=True):
     """A rule: all matching mechanisms together stay within the budget, per unit.
 
     Attributes:
@@ -55,8 +54,7 @@ class _Limit(RuleScope):
     budget: Budget
 
 
-@dataclass(frozen=True, slots=True)
-class Rule(_Limit):
+class Rule(_Limit, frozen=True):
     """All matching mechanisms together stay within the budget, per unit.
 
     Attributes:
@@ -74,8 +72,7 @@ class Rule(_Limit):
     marks: tuple[Mark | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BaseRule(_Limit):
+class BaseRule(_Limit, frozen=True):
     """A rule before the extensions, which change its budget.
 
     Attributes:
@@ -85,8 +82,7 @@ class BaseRule(_Limit):
     mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """One setting of each extension, in file order; none if there are none."""
 
     settings: tuple[Setting, ...]

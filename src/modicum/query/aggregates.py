@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from modicum.query.model import Aggregate, ColumnRef, Function
 from modicum.query.statistics import Exact, KeyValue, Statistic

@@ -10,8 +10,9 @@ from fractions import Fraction
 from math import isqrt
 from typing import Final
 
+from msgspec import Struct
+
 from modicum.accounting.decimals import significant
-from modicum.core.record import dataclass
 
 #: Quotients are told with so many digits.
 DIGITS: Final = 12
@@ -20,8 +21,7 @@ DIGITS: Final = 12
 _ROOT_BITS: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """A number as it is told, and where the true one lies.
 
     Attributes:

@@ -8,9 +8,10 @@ from datetime import date
 from fractions import Fraction
 from typing import Final
 
+from msgspec import Struct
+
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.reader import Problems
-from modicum.core.record import dataclass
 from modicum.query.aggregates import column_of, free_name, statistics_of
 from modicum.query.attributes import attributes_read
 from modicum.query.contribution_bounds import UNBOUNDED, Moves, caps_of, in_order
@@ -207,8 +208,7 @@ def must_be_few(
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One mechanism: a statistic of every group, with noise.
 
     Attributes:
@@ -226,8 +226,7 @@ class Line:
     share: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
+class CompiledQuery(Struct, frozen=True):
     """A query as mechanisms, and as work for an engine.
 
     Attributes:
@@ -271,7 +270,7 @@ class Lowered:
         return described
 
 
-def lower(asked: QueryRequest, vocabulary: Vocabulary) -> Lowered:
+def compile_query(asked: QueryRequest, vocabulary: Vocabulary) -> CompiledQuery:
     """Return a query as mechanisms.
 
     Raises:
@@ -324,7 +323,7 @@ def lower(asked: QueryRequest, vocabulary: Vocabulary) -> Lowered:
         units,
         None if selection is None else selection.statistic,
     )
-    return Lowered(asked, found, shapes, groups, read, lines, selection, plan)
+    return CompiledQuery(asked, found, shapes, groups, read, lines, selection, plan)
 
 
 # --- noise ----------------------------------------------------------------------------

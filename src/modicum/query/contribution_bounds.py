@@ -28,10 +28,10 @@ same, so that the price holds whatever the data has.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Final
 
-from modicum.core.record import dataclass
+from msgspec import Struct, field
+
 from modicum.query.model import Query
 from modicum.query.request import QueryRequest
 from modicum.query.statistics import Cap
@@ -43,8 +43,7 @@ from modicum.release.units import Reaches, Unit, larger
 UNBOUNDED: Final = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
+class Moves(Struct, frozen=True):
     """How many of the rows that are kept come and go with one change of a unit.
 
     Whichever way the change goes: what comes in one direction goes in the other.

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from modicum.query.aggregates import column_of
 from modicum.query.averages import Range, average, deviation, noisy, variance
-from modicum.query.compiler import Line, Lowered
+from modicum.query.compiler import CompiledQuery, Line
 from modicum.query.intervals import width, width_of_sum
 from modicum.query.model import Aggregate
 from modicum.query.request import Noise
@@ -174,41 +174,43 @@ Noisy: TypeAlias = Mapping[str, Mapping[Group, int]]
 Reader: TypeAlias = Callable[[Noisy, Group], Range | None]
 
 
-def lines_of(aggregate: Aggregate, lowered: Lowered) -> dict[str, Line]:
+def lines_of(aggregate: Aggregate, compiled: CompiledQuery) -> dict[str, Line]:
     """Return the mechanisms that an aggregate is made of, by kind of statistic."""
     return {
         line.statistic.kind: line
-        for line in lowered.lines
+        for line in compiled.lines
         if aggregate.name in line.serves
     }
 
 
-def reader_of(aggregate: Aggregate, lowered: Lowered, error: Fraction) -> Reader:
+def reader_of(aggregate: Aggregate, compiled: CompiledQuery, error: Fraction) -> Reader:
     """Return what reads an aggregate of any group from noisy statistics.
 
     Args:
         aggregate: The aggregate.
-        lowered: The query that it is of.
+        compiled: The query that it is of.
         error: How rarely what it returns may lie outside its range.
     """
-    lines = lines_of(aggregate, lowered)
+    lines = lines_of(aggregate, compiled)
     if aggregate.function == "quantile":
-        return _quantile_reader(aggregate, lowered, error)
+        return _quantile_reader(aggregate, compiled, error)
     if aggregate.function in ("avg", "variance", "stddev"):
-        return _average_reader(aggregate, lowered, error)
+        return _average_reader(aggregate, compiled, error)
     (line,) = lines.values()
-    name, step = line.statistic.name, step_of(aggregate, lowered)
-    strays = width(lowered.asked.noise, line.scale, error)
+    name, step = line.statistic.name, step_of(aggregate, compiled)
+    strays = width(compiled.asked.noise, line.scale, error)
     return lambda found, group: noisy(found[name][group], strays).times(step)
 
 
-def _average_reader(aggregate: Aggregate, lowered: Lowered, error: Fraction) -> Reader:
-    lines = lines_of(aggregate, lowered)
+def _average_reader(
+    aggregate: Aggregate, compiled: CompiledQuery, error: Fraction
+) -> Reader:
+    lines = lines_of(aggregate, compiled)
     strays = {
-        kind: width(lowered.asked.noise, line.scale, error / len(lines))
+        kind: width(compiled.asked.noise, line.scale, error / len(lines))
         for kind, line in lines.items()
     }
-    column = declared(aggregate, lowered)
+    column = declared(aggregate, compiled)
     total = lines["total"].statistic
 
     def read(found: Noisy, group: Group) -> Range | None:
@@ -245,10 +247,12 @@ def _shifted(found: Range | None, center: int, column: Column) -> Range | None:
     return whole.times(column.step).rounded()
 
 
-def _quantile_reader(aggregate: Aggregate, lowered: Lowered, error: Fraction) -> Reader:
-    quantile = quantile_of(aggregate, lowered, error)
-    (line,) = lines_of(aggregate, lowered).values()
-    step = step_of(aggregate, lowered)
+def _quantile_reader(
+    aggregate: Aggregate, compiled: CompiledQuery, error: Fraction
+) -> Reader:
+    quantile = quantile_of(aggregate, compiled, error)
+    (line,) = lines_of(aggregate, compiled).values()
+    step = step_of(aggregate, compiled)
 
     def read(found: Noisy, group: Group) -> Range | None:
         tree = tree_of(line.statistic, found[line.statistic.name], group)
@@ -258,29 +262,31 @@ def _quantile_reader(aggregate: Aggregate, lowered: Lowered, error: Fraction) ->
     return read
 
 
-def quantile_of(aggregate: Aggregate, lowered: Lowered, error: Fraction) -> Quantile:
+def quantile_of(
+    aggregate: Aggregate, compiled: CompiledQuery, error: Fraction
+) -> Quantile:
     """Return what reads a quantile of any group from its tree.
 
     Args:
         aggregate: The aggregate.
-        lowered: The query that it is of.
+        compiled: The query that it is of.
         error: How rarely it may lie outside its range.
     """
-    (line,) = lines_of(aggregate, lowered).values()
+    (line,) = lines_of(aggregate, compiled).values()
     assert aggregate.share is not None  # It is a quantile.
     return Quantile(
-        line.statistic, aggregate.share, lowered.asked.noise, line.scale, error
+        line.statistic, aggregate.share, compiled.asked.noise, line.scale, error
     )
 
 
-def declared(aggregate: Aggregate, lowered: Lowered) -> Column:
+def declared(aggregate: Aggregate, compiled: CompiledQuery) -> Column:
     """Return what is declared about the column of an aggregate."""
     assert aggregate.column is not None  # Only counts may be of no column.
-    return column_of(aggregate.column, lowered.asked.tables)
+    return column_of(aggregate.column, compiled.asked.tables)
 
 
-def step_of(aggregate: Aggregate, lowered: Lowered) -> Fraction:
+def step_of(aggregate: Aggregate, compiled: CompiledQuery) -> Fraction:
     """Return what one step of an aggregate's answer is worth."""
     if aggregate.function in ("count", "count-distinct"):
         return Fraction(1)
-    return declared(aggregate, lowered).step
+    return declared(aggregate, compiled).step

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Literal
 
+from msgspec import Struct
+
 from modicum.core.rationals import brief
-from modicum.core.record import dataclass
 from modicum.query.aggregates import center_of, column_of
-from modicum.query.compiler import Line, Lowered
+from modicum.query.compiler import CompiledQuery, Line
 from modicum.query.contribution_bounds import UNBOUNDED, Moves
 from modicum.query.estimates import declared, lines_of, quantile_of, step_of
 from modicum.query.intervals import width
@@ -17,20 +18,20 @@ from modicum.query.model import Aggregate
 from modicum.query.sensitivity import Norms, root
 
 
-def derivation(lowered: Lowered) -> list[str]:
+def derivation(compiled: CompiledQuery) -> list[str]:
     """Return why each mechanism costs each unit what it does, line by line."""
-    return [*_caps(lowered), *_moves(lowered), *_losses(lowered)]
+    return [*_caps(compiled), *_moves(compiled), *_losses(compiled)]
 
 
-def computed(lowered: Lowered, line: Line) -> Mapping[str, Fraction]:
+def computed(compiled: CompiledQuery, line: Line) -> Mapping[str, Fraction]:
     """Return what a mechanism costs each unit that is bounded: ε or ρ, exactly.
 
     Args:
-        lowered: The query.
+        compiled: The query.
         line: One of its mechanisms.
     """
     return {
-        unit: _loss(lowered.asked.noise, norms, line.scale)
+        unit: _loss(compiled.asked.noise, norms, line.scale)
         for unit, norms in line.norms.items()
     }
 
@@ -42,17 +43,17 @@ def _loss(noise: str, norms: Norms, scale: Fraction) -> Fraction:
     return moved * moved / (2 * scale * scale)
 
 
-def _caps(lowered: Lowered) -> Iterator[str]:
-    caps = lowered.plan.caps
+def _caps(compiled: CompiledQuery) -> Iterator[str]:
+    caps = compiled.plan.caps
     if caps:
         kept = ", then ".join(f"{_rows(cap.rows)} of each {cap.unit}" for cap in caps)
         verb = "is" if caps[-1].rows == 1 else "are"
         yield f"of the rows that are read, at most {kept} {verb} kept"
 
 
-def _moves(lowered: Lowered) -> Iterator[str]:
-    for unit, moves in lowered.moves.items():
-        yield f"one {unit}: {_moved(moves)}{_together(lowered, unit)}"
+def _moves(compiled: CompiledQuery) -> Iterator[str]:
+    for unit, moves in compiled.moves.items():
+        yield f"one {unit}: {_moved(moves)}{_together(compiled, unit)}"
 
 
 def _moved(moves: Moves) -> str:
@@ -74,20 +75,20 @@ def _moved(moves: Moves) -> str:
     )
 
 
-def _together(lowered: Lowered, unit: str) -> str:
-    shape = lowered.shapes.get(unit)
-    most = lowered.moves[unit].coming
+def _together(compiled: CompiledQuery, unit: str) -> str:
+    shape = compiled.shapes.get(unit)
+    most = compiled.moves[unit].coming
     if shape is None or shape.together > most or shape.groups == 1:
         return ""
     return f"; at most {shape.together} of them in one group"
 
 
-def _losses(lowered: Lowered) -> Iterator[str]:
-    noise = lowered.asked.noise
-    for line in lowered.lines:
-        for unit, loss in computed(lowered, line).items():
+def _losses(compiled: CompiledQuery) -> Iterator[str]:
+    noise = compiled.asked.noise
+    for line in compiled.lines:
+        for unit, loss in computed(compiled, line).items():
             norms, scale = line.norms[unit], brief(line.scale)
-            name = f"{line.statistic.name}, one {unit}{_in_steps(lowered, line)}"
+            name = f"{line.statistic.name}, one {unit}{_in_steps(compiled, line)}"
             if noise == "laplace":
                 yield (
                     f"{name}: moves {norms.l1} in L1, so"
@@ -98,7 +99,7 @@ def _losses(lowered: Lowered) -> Iterator[str]:
                     f"{name}: moves √{norms.l2_squared} in L2, so"
                     f" rho = {norms.l2_squared} / (2 · {scale}²) = {brief(loss)}"
                 )
-    selection = lowered.selection
+    selection = compiled.selection
     if selection is not None:
         for unit, eps in selection.eps.items():
             yield (
@@ -109,12 +110,12 @@ def _losses(lowered: Lowered) -> Iterator[str]:
             )
 
 
-def _in_steps(lowered: Lowered, line: Line) -> str:
+def _in_steps(compiled: CompiledQuery, line: Line) -> str:
     """Return what a sum is counted in here, where that is not 1."""
     statistic = line.statistic
     if statistic.column is None or statistic.kind not in ("total", "squares"):
         return ""
-    step = column_of(statistic.column, lowered.asked.tables).step
+    step = column_of(statistic.column, compiled.asked.tables).step
     if step == 1:
         return ""
     squared = "²" if statistic.kind == "squares" else ""
@@ -125,8 +126,7 @@ def _rows(number: int) -> str:
     return f"{number} row" if number == 1 else f"{number} rows"
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """How far an answer will stray, as far as that is known before rows are read.
 
     Attributes:
@@ -154,11 +154,11 @@ class Expected:
         return f"± {shown}"
 
 
-def errors_of(lowered: Lowered, confidence: Fraction) -> tuple[Expected, ...]:
+def errors_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[Expected, ...]:
     """Return how far the answers will stray. It reads no row.
 
     Args:
-        lowered: The query.
+        compiled: The query.
         confidence: How sure each interval is, above 0 and below 1.
 
     Returns:
@@ -166,24 +166,26 @@ def errors_of(lowered: Lowered, confidence: Fraction) -> tuple[Expected, ...]:
     """
     error = 1 - confidence
     return tuple(
-        _expected(one, lowered, error) for one in lowered.asked.query.aggregates
+        _expected(one, compiled, error) for one in compiled.asked.query.aggregates
     )
 
 
-def _expected(aggregate: Aggregate, lowered: Lowered, error: Fraction) -> Expected:
+def _expected(
+    aggregate: Aggregate, compiled: CompiledQuery, error: Fraction
+) -> Expected:
     if aggregate.function == "quantile":
-        widest = max(quantile_of(aggregate, lowered, error).strays)
+        widest = max(quantile_of(aggregate, compiled, error).strays)
         return Expected(aggregate.name, widest, "ranks")
-    lines = lines_of(aggregate, lowered)
+    lines = lines_of(aggregate, compiled)
     strays = {
-        kind: width(lowered.asked.noise, line.scale, error / len(lines))
+        kind: width(compiled.asked.noise, line.scale, error / len(lines))
         for kind, line in lines.items()
     }
-    step = step_of(aggregate, lowered)
+    step = step_of(aggregate, compiled)
     if len(lines) == 1:
         (only,) = strays.values()
         return Expected(aggregate.name, only * step, "answer")
-    column = declared(aggregate, lowered)
+    column = declared(aggregate, compiled)
     statistic, center = lines["total"].statistic, center_of(column)
     farthest = max(abs(statistic.low - center), abs(statistic.high - center))
     if aggregate.function == "avg":
@@ -201,60 +203,60 @@ def _expected(aggregate: Aggregate, lowered: Lowered, error: Fraction) -> Expect
     )
 
 
-def headline(release: str, lowered: Lowered) -> str:
+def headline(release: str, compiled: CompiledQuery) -> str:
     """Return what a query is, in one line without a value of it."""
-    number = len(lowered.lines) + (lowered.selection is not None)
+    number = len(compiled.lines) + (compiled.selection is not None)
     mechanisms = "one mechanism" if number == 1 else f"{number} mechanisms"
-    return f"query {release}: {mechanisms} with {lowered.asked.noise} noise"
+    return f"query {release}: {mechanisms} with {compiled.asked.noise} noise"
 
 
-def explanation(release: str, lowered: Lowered, confidence: Fraction) -> str:
+def explanation(release: str, compiled: CompiledQuery, confidence: Fraction) -> str:
     """Return what a query costs each unit, and what its answers are worth.
 
     Args:
         release: The id of the release that it is.
-        lowered: The query as mechanisms.
+        compiled: The query as mechanisms.
         confidence: How sure its intervals are.
 
     Returns:
         Lines of text; they follow from what is declared, and from no row.
     """
-    mechanisms = (f"  {one}" for one in _mechanisms(lowered))
-    lines = (headline(release, lowered), *mechanisms, *outlook(lowered, confidence))
+    mechanisms = (f"  {one}" for one in _mechanisms(compiled))
+    lines = (headline(release, compiled), *mechanisms, *outlook(compiled, confidence))
     return "\n".join(lines)
 
 
-def outlook(lowered: Lowered, confidence: Fraction) -> list[str]:
+def outlook(compiled: CompiledQuery, confidence: Fraction) -> list[str]:
     """Return how many groups are answered, how far answers stray, and why.
 
     Args:
-        lowered: The query as mechanisms.
+        compiled: The query as mechanisms.
         confidence: How sure its intervals are.
     """
-    groups = "found by noise" if lowered.groups == UNBOUNDED else str(lowered.groups)
+    groups = "found by noise" if compiled.groups == UNBOUNDED else str(compiled.groups)
     sure = brief(100 * confidence)
     return [
         f"groups of the answer: {groups}",
         *(
             f"{one.aggregate}: {one.in_words()} with {sure} % confidence"
-            for one in errors_of(lowered, confidence)
+            for one in errors_of(compiled, confidence)
         ),
         "",
         "why:",
-        *(f"  {words}" for words in derivation(lowered)),
+        *(f"  {words}" for words in derivation(compiled)),
     ]
 
 
-def _mechanisms(lowered: Lowered) -> Iterator[str]:
-    measure = "eps" if lowered.asked.noise == "laplace" else "rho"
-    for line in lowered.lines:
+def _mechanisms(compiled: CompiledQuery) -> Iterator[str]:
+    measure = "eps" if compiled.asked.noise == "laplace" else "rho"
+    for line in compiled.lines:
         losses = ", ".join(
             f"{measure} {brief(loss)} per {unit}"
-            for unit, loss in computed(lowered, line).items()
+            for unit, loss in computed(compiled, line).items()
         )
-        scale = brief(scale_in_answers(lowered, line))
+        scale = brief(scale_in_answers(compiled, line))
         yield f"{line.statistic.name}: noise of scale {scale}; {losses}"
-    selection = lowered.selection
+    selection = compiled.selection
     if selection is not None:
         losses = ", ".join(
             f"eps {brief(eps)}, delta {brief(selection.delta[unit])} per {unit}"
@@ -263,10 +265,10 @@ def _mechanisms(lowered: Lowered) -> Iterator[str]:
         yield f"{selection.name}: noise of scale {brief(selection.scale)}; {losses}"
 
 
-def scale_in_answers(lowered: Lowered, line: Line) -> Fraction:
+def scale_in_answers(compiled: CompiledQuery, line: Line) -> Fraction:
     """Return the scale of a mechanism's noise, in the units of the answer."""
     statistic, factor = line.statistic, Fraction(1)
     if statistic.column is not None and statistic.kind in ("total", "squares"):
-        step = column_of(statistic.column, lowered.asked.tables).step
+        step = column_of(statistic.column, compiled.asked.tables).step
         factor = step if statistic.kind == "total" else step * step
     return line.scale * factor

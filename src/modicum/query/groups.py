@@ -7,7 +7,8 @@ from datetime import date
 from itertools import product
 from typing import Final
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+
 from modicum.query.aggregates import column_of
 from modicum.query.contribution_bounds import UNBOUNDED, Moves, most_rows
 from modicum.query.model import Grain, Key
@@ -64,8 +65,7 @@ def number_of_values(key: Key, tables: Tables, part: Part) -> int:
     return UNBOUNDED if values is None else len(values)
 
 
-@dataclass(frozen=True, slots=True)
-class Grouping:
+class Grouping(Struct, frozen=True):
     """How an answer is divided into groups, and what bounds the rows in them.
 
     Attributes:

@@ -10,7 +10,8 @@ one goes, all go. And it has no time, so that it belongs to no day in particular
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from modicum.core.errors import Code
 from modicum.query.attributes import references

@@ -9,14 +9,15 @@ high that this is told with probability δ at most. Everything else is as for co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
 from fractions import Fraction
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from modicum.accounting.decimals import GUARD, precise, significant, to_decimal
 from modicum.core.errors import Code
 from modicum.core.rationals import number_text
-from modicum.core.record import dataclass
 from modicum.query.contribution_bounds import Moves
 from modicum.query.intervals import laplace_scale
 from modicum.query.model import ColumnRef
@@ -34,8 +35,7 @@ _DIGITS: Final = 12
 _DELTA_MIN: Final = Fraction(1, 10**24)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The mechanism that tells keys.
 
     Attributes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from modicum.core.errors import Mark
-from modicum.core.record import dataclass
 from modicum.query.tables import Value
 
 Comparison: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
@@ -17,8 +18,7 @@ Function: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnRef:
+class ColumnRef(Struct, frozen=True):
     """A column of one of the tables that are read."""
 
     table: str
@@ -28,8 +28,7 @@ class ColumnRef:
 # --- conditions on one row, in SQL's logic of three values ----------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     """A column compared with a value; unknown where the column is NULL."""
 
     column: ColumnRef
@@ -37,37 +36,32 @@ class Compare:
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class IsIn:
+class IsIn(Struct, frozen=True):
     """Whether a column has one of some values; unknown where it is NULL."""
 
     column: ColumnRef
     values: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Struct, frozen=True):
     """Whether a column is NULL."""
 
     column: ColumnRef
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """The opposite; unknown stays unknown."""
 
     inner: Condition
 
 
-@dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(Struct, frozen=True):
     """Whether all hold; at least two."""
 
     parts: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(Struct, frozen=True):
     """Whether any holds; at least two."""
 
     parts: tuple[Condition, ...]
@@ -118,8 +112,7 @@ class Aggregate:
     mark: Mark | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """A query: rows of one table, or of some that are joined on the privacy id.
 
     Attributes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -11,8 +12,7 @@ from modicum.core.diagnostics import Problems, fail
 from modicum.core.document import Entries, Node, Scalar, from_python
 from modicum.core.errors import Code, Problem
 from modicum.core.reader import Fields, text
-from modicum.core.record import dataclass
-from modicum.query.compiler import Lowered, lower
+from modicum.query.compiler import CompiledQuery, compile_query
 from modicum.query.explanation import explanation, headline
 from modicum.query.request import QueryRequest
 from modicum.query.request_format import QUERY_KEYS, read_request
@@ -89,7 +89,7 @@ class QueryFile:
         heading: What the release says besides its mechanisms.
         asked: The query, its bounds and its noise.
         confidence: How sure the intervals of its answers are.
-        lowered: The query as mechanisms.
+        compiled: The query as mechanisms.
         described: The release, as a tree.
         policy: The digest of the policy that all of this was worked out under.
         file: The query file, as it was read.
@@ -98,17 +98,17 @@ class QueryFile:
     heading: Header
     asked: QueryRequest
     confidence: Fraction
-    lowered: Lowered
+    compiled: CompiledQuery
     described: Node
     policy: str
     file: Node
 
     def explain(self) -> str:
         """Return what it costs each unit, and how far its answers stray, in words."""
-        return explanation(self.heading.id, self.lowered, self.confidence)
+        return explanation(self.heading.id, self.compiled, self.confidence)
 
     def __repr__(self) -> str:
-        return f"<{headline(self.heading.id, self.lowered)}>"
+        return f"<{headline(self.heading.id, self.compiled)}>"
 
     def __str__(self) -> str:
         return self.explain()
@@ -165,23 +165,23 @@ def read_query_file(
     assert inner is not None  # Else its absence was raised.
     inner.take_optional("tables")
     asked, confidence, identity = read_request(inner, heading, tables, vocabulary)
-    lowered = lower(asked, vocabulary)
-    if variant_of is None or lowered.plan != variant_of.lowered.plan:
+    compiled = compile_query(asked, vocabulary)
+    if variant_of is None or compiled.plan != variant_of.compiled.plan:
         from modicum.query.sql.statements import statements
 
-        statements(lowered.plan, Secrets("00"))  # What no engine computes is no query.
-    described = _described(node, lowered, identity)
-    return QueryFile(heading, asked, confidence, lowered, described, policy, node)
+        statements(compiled.plan, Secrets("00"))  # What no engine computes is no query.
+    described = _described(node, compiled, identity)
+    return QueryFile(heading, asked, confidence, compiled, described, policy, node)
 
 
 def _query_of(fields: Fields) -> Node:
     return fields.take("query", help="a release without `query` needs no query file")
 
 
-def _described(node: Node, lowered: Lowered, identity: str) -> Node:
+def _described(node: Node, compiled: CompiledQuery, identity: str) -> Node:
     """Return the release that a query file becomes: a digest stands for `query`."""
     assert isinstance(node, Entries)  # It was read as one.
-    added = from_python({"query": identity, "mechanisms": lowered.mechanisms()})
+    added = from_python({"query": identity, "mechanisms": compiled.mechanisms()})
     assert isinstance(added, Entries)
     kept = tuple(pair for pair in node.entries if pair[0].text != "query")
     return Entries((*kept, *added.entries), node.mark)

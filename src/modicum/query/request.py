@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from modicum.core.errors import Mark
-from modicum.core.record import dataclass
 from modicum.query.model import Query
 from modicum.query.statistics import Cap
 from modicum.query.tables import Tables
@@ -21,8 +22,7 @@ Noise: TypeAlias = Literal["gaussian", "laplace"]
 BINS = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(Struct, frozen=True):
     """How keys are told that are not public: where enough ids have rows.
 
     Attributes:

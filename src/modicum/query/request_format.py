@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from modicum.accounting.budgets import ApproxBudget
 from modicum.accounting.calibration import Family, calibrate
@@ -27,7 +29,6 @@ from modicum.core.reader import (
     probability,
     text,
 )
-from modicum.core.record import dataclass
 from modicum.query.digest import identity_of
 from modicum.query.model import Query
 from modicum.query.parser import TEXT_MAX, line_comments, parse_query
@@ -64,8 +65,7 @@ T = TypeVar("T")
 MEASURES: Final[Mapping[Noise, str]] = {"gaussian": "rho", "laplace": "eps"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Loss:
+class _Loss(Struct, frozen=True):
     """How much a query may cost: a measure, for one unit."""
 
     unit: str

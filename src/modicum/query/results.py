@@ -17,12 +17,13 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
+from msgspec import Struct
+
 from modicum.core.errors import UsageError, printable
 from modicum.core.extras import not_installed
 from modicum.core.rationals import brief, number_text
-from modicum.core.record import dataclass
 from modicum.query.averages import Range
-from modicum.query.compiler import Lowered
+from modicum.query.compiler import CompiledQuery
 from modicum.query.estimates import Group, Noisy, reader_of
 
 #: The lines of a table that are written out in a notebook.
@@ -121,8 +122,7 @@ def float_at(value: Fraction | None, *, towards: float | None = None) -> float |
     return math.nextafter(near, towards) if beyond else near
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """An answer about one group, in the units of the column.
 
     All three are None where there may be no row that it could be computed of.
@@ -138,8 +138,7 @@ class Estimate:
     high: Fraction | None
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """The answers about one group.
 
     Attributes:
@@ -151,8 +150,7 @@ class Row:
     estimates: tuple[Estimate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Struct, frozen=True):
     """The answers to a query.
 
     Attributes:
@@ -265,26 +263,26 @@ def _text(value: Fraction | None) -> str | None:
     return None if value is None else number_text(value)
 
 
-def answers_of(lowered: Lowered, noisy: Noisy, confidence: Fraction) -> Answers:
+def answers_of(compiled: CompiledQuery, noisy: Noisy, confidence: Fraction) -> Answers:
     """Return the answers that noisy statistics give.
 
     Args:
-        lowered: The query.
+        compiled: The query.
         noisy: The statistics, each with noise, of the same groups in the same order.
         confidence: How sure each interval is, above 0 and below 1.
     """
-    query = lowered.asked.query
-    readers = [reader_of(one, lowered, 1 - confidence) for one in query.aggregates]
+    query = compiled.asked.query
+    readers = [reader_of(one, compiled, 1 - confidence) for one in query.aggregates]
     rows = (
         Row(group, tuple(_estimate(reader(noisy, group)) for reader in readers))
-        for group in _groups(lowered, noisy)
+        for group in _groups(compiled, noisy)
     )
     return Answers(
         tuple(key.name for key in query.keys),
         tuple(one.name for one in query.aggregates),
         tuple(rows),
         confidence,
-        notes_of(lowered, confidence),
+        notes_of(compiled, confidence),
     )
 
 
@@ -297,11 +295,11 @@ def interval_of(confidence: Fraction) -> str:
     return f"{brief(100 * confidence)} % CI"
 
 
-def notes_of(lowered: Lowered, confidence: Fraction) -> tuple[str, ...]:
+def notes_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[str, ...]:
     """Return what the intervals of answers do not say.
 
     Args:
-        lowered: The query.
+        compiled: The query.
         confidence: How sure each interval is.
     """
     found = [
@@ -310,21 +308,21 @@ def notes_of(lowered: Lowered, confidence: Fraction) -> tuple[str, ...]:
         " on rows and on values, and by rounding values to steps, is not in it.",
         "The confidence is that of one interval, not of all of them together.",
     ]
-    sampling = lowered.asked.sampling
+    sampling = compiled.asked.sampling
     if sampling is not None:
         found.append(
             f"Counts and sums are of a sample of {brief(sampling.rate)} of all, a new"
             " one for each mechanism; the chance of who is drawn is not in the"
             " intervals."
         )
-    if lowered.selection is not None:
+    if compiled.selection is not None:
         found.append("Groups that few have rows in are left out.")
     return tuple(found)
 
 
-def _groups(lowered: Lowered, noisy: Noisy) -> Sequence[Group]:
+def _groups(compiled: CompiledQuery, noisy: Noisy) -> Sequence[Group]:
     """Return the groups, in the order of the first statistic."""
-    first = lowered.lines[0].statistic
+    first = compiled.lines[0].statistic
     cells = noisy[first.name]
     if first.kind != "histogram":
         return list(cells)

@@ -8,13 +8,14 @@ apart lets no more into a group than a cap keeps of a day.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from enum import Enum, auto
 from itertools import product
 from math import isqrt
 from typing import Final, TypeAlias
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from modicum.query.contribution_bounds import UNBOUNDED, Moves
 
 __all__ = ["Norms", "Shape", "of_counts", "of_ids", "of_sums", "of_tree", "root"]
@@ -26,8 +27,7 @@ ROOT_DIGITS: Final = 12
 _Filled: TypeAlias = tuple[tuple[int, int], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """How an answer is divided into groups.
 
     Attributes:
@@ -43,8 +43,7 @@ class Shape:
     apart: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Norms:
+class Norms(Struct, frozen=True):
     """How far an answer moves.
 
     Attributes:

@@ -14,6 +14,8 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
+from msgspec import structs
+
 from modicum.core.document import Scalar
 from modicum.core.errors import InputError, Mark, Problem
 from modicum.query.model import Query
@@ -70,7 +72,7 @@ class SqlPlaces:
             return None
         first = within[0]
         column = first.mark.column + max(begin - first.start, 0)
-        return replace(first.mark, column=column, length=2)
+        return structs.replace(first.mark, column=column, length=2)
 
     def error(self, error: InputError) -> InputError:
         """Return a mistake in the text as one in the file."""
@@ -80,14 +82,14 @@ class SqlPlaces:
         """Return a query whose parts stand in the file."""
         keys = tuple(replace(one, mark=self.of(one.mark)) for one in query.keys)
         aggregates = (replace(one, mark=self.of(one.mark)) for one in query.aggregates)
-        return replace(query, keys=keys, aggregates=tuple(aggregates))
+        return structs.replace(query, keys=keys, aggregates=tuple(aggregates))
 
     def _problem(self, problem: Problem) -> Problem:
         mark = problem.mark
         if mark is None or self._mark is None or self._found(mark) is not None:
-            return replace(problem, mark=self.of(mark))
+            return structs.replace(problem, mark=self.of(mark))
         note = f"in the SQL, at line {mark.line}, column {mark.column}"
-        return replace(problem, mark=self._mark, notes=(note, *problem.notes))
+        return structs.replace(problem, mark=self._mark, notes=(note, *problem.notes))
 
     def _found(self, mark: Mark | None) -> Mark | None:
         if mark is None:
@@ -101,7 +103,9 @@ class SqlPlaces:
         if within >= piece.length:
             return None
         length = min(mark.length, piece.length - within)
-        return replace(piece.mark, column=piece.mark.column + within, length=length)
+        return structs.replace(
+            piece.mark, column=piece.mark.column + within, length=length
+        )
 
 
 def _pieces(node: Scalar) -> tuple[_Piece, ...]:
@@ -133,7 +137,7 @@ def _written(node: Scalar) -> Iterator[tuple[Mark, str]]:
         begin += _blanks(mark.source, begin)
         written = mark.source[begin:].rstrip()
         if written:
-            yield replace(mark, column=begin + 1), written
+            yield structs.replace(mark, column=begin + 1), written
 
 
 def _blanks(text: str, begin: int) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+
 from modicum.query.model import ColumnRef, Query
 from modicum.query.tables import Tables
 from modicum.release.parts import Part
@@ -35,8 +36,7 @@ class Secrets:
     block_key: str = field(default="", repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Statistic:
+class Statistic(Struct, frozen=True):
     """One exact statistic of each group.
 
     Attributes:
@@ -70,8 +70,7 @@ class Statistic:
         return 2 ** (self.levels + 1) - 2 if self.kind == "histogram" else 1
 
 
-@dataclass(frozen=True, slots=True)
-class Cap:
+class Cap(Struct, frozen=True):
     """At most so many rows of each instance of a unit are read.
 
     Which ones: the first by a keyed hash of the row's id, whatever other rows say.
@@ -85,8 +84,7 @@ class Cap:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """A secret Poisson sample of the instances of a unit.
 
     Attributes:
@@ -99,8 +97,7 @@ class Sample:
     threshold: int
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """One of the blocks that the instances of a unit are divided into.
 
     Each is in one block, all of its rows with it, whatever other rows say: that in
@@ -118,8 +115,7 @@ class Block:
     of: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExactPlan:
+class ExactPlan(Struct, frozen=True):
     """What an engine is to compute, in this order, and nothing else.
 
     It joins; drops what lies outside the part, the sample, the block, the condition

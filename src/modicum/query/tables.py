@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias, get_args
 
+from msgspec import Struct
+
 from modicum.core.errors import Mark
-from modicum.core.record import dataclass
 
 #: The types of columns. `number` has a step, and is read as whole multiples of it.
 ColumnType: TypeAlias = Literal[
@@ -85,8 +86,7 @@ class Table:
     mark: Mark | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """All tables that are declared.
 
     Attributes:

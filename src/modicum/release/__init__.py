@@ -8,28 +8,22 @@ from typing import TYPE_CHECKING
 
 from modicum.core.facade import facade
 
-# Not when it is first used: it bears the name of its module.
-from modicum.release.price import price
-
 if TYPE_CHECKING:
     from modicum.release.builders import (
         ReleaseDraft,
         approx_dp,
         between,
-        declared,
-        gaussian,
         gdp,
         l1,
         l2,
-        laplace,
         pure_dp,
-        randomized_response,
         zcdp,
     )
     from modicum.release.model import Mechanism, Release, content_digest
     from modicum.release.parser import parse_release
     from modicum.release.parts import EVERYTHING, Part, Span
     from modicum.release.population import Partition, Population
+    from modicum.release.price import price
     from modicum.release.price_cache import Description, read_and_price
     from modicum.release.priced_release import PricedMechanism, PricedRelease
     from modicum.release.units import Relation, Unit, larger
@@ -54,17 +48,13 @@ __all__ = [
     "approx_dp",
     "between",
     "content_digest",
-    "declared",
-    "gaussian",
     "gdp",
     "l1",
     "l2",
-    "laplace",
     "larger",
     "parse_release",
     "price",
     "pure_dp",
-    "randomized_response",
     "read_and_price",
     "zcdp",
 ]
@@ -73,13 +63,13 @@ __getattr__ = facade(
     __name__,
     {
         "modicum.release.builders": (
-            "ReleaseDraft approx_dp between declared gaussian gdp l1 l2 laplace "
-            "pure_dp randomized_response zcdp"
+            "ReleaseDraft approx_dp between gdp l1 l2 pure_dp zcdp"
         ),
         "modicum.release.model": "Mechanism Release content_digest",
         "modicum.release.parser": "parse_release",
         "modicum.release.parts": "EVERYTHING Part Span",
         "modicum.release.population": "Partition Population",
+        "modicum.release.price": "price",
         "modicum.release.priced_release": "PricedMechanism PricedRelease",
         "modicum.release.price_cache": "Description read_and_price",
         "modicum.release.units": "Relation Unit larger",

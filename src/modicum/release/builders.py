@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from decimal import Decimal
-from fractions import Fraction
-from typing import TypeAlias
 
 from modicum.core.document import DEPTH_MAX, Node, from_python
-
-Number: TypeAlias = "int | float | Decimal | Fraction"
+from modicum.core.rationals import Number
 
 
 @dataclass(frozen=True, init=False)
@@ -24,8 +20,7 @@ class ReleaseDraft:
 
     Args:
         release: The release id.
-        mechanisms: Mechanisms, from `gaussian`, `laplace`, `randomized_response` or
-            `declared`.
+        mechanisms: Mechanisms, from `mo.gaussian`, `mo.laplace`, and others.
         where: Whose rows the mechanisms read: a box, values by partitioning
             attribute, or a list of boxes. A mechanism may say so itself.
         periods: When these rows happened: a period such as `2026-11`, a `date`,
@@ -34,8 +29,9 @@ class ReleaseDraft:
         fields: Labels and metadata, by their names in the policy.
 
     Examples:
-        >>> draft = ReleaseDraft("r-1", audience="public", mechanisms=[
-        ...     gaussian(attributes=["age"], sensitivity={"user": l2(1)}, sigma=6.5)])
+        >>> import modicum as mo
+        >>> ages = mo.gaussian(attributes=["age"], sensitivity={"user": l2(1)}, sigma=6)
+        >>> draft = ReleaseDraft("r-1", audience="public", mechanisms=[ages])
         >>> draft.to_dict()["audience"]
         'public'
     """
@@ -71,107 +67,6 @@ class ReleaseDraft:
     def to_node(self) -> Node:
         """Return the draft as a tree without places."""
         return from_python(self.to_dict())
-
-
-def gaussian(
-    *,
-    attributes: Sequence[str],
-    sensitivity: Mapping[str, object] | None = None,
-    sigma: Number | None = None,
-    discrete: bool = False,
-    **more: object,
-) -> dict[str, object]:
-    """Describe Gaussian noise.
-
-    Args:
-        attributes: Attributes of the data it reads.
-        sensitivity: By unit, `l2(…)`: the largest L2 change of the answer between
-            neighbors, in units of the answer.
-        sigma: Standard deviation of the noise, in units of the answer.
-        discrete: Whether the noise is on whole numbers.
-        more: `name`, `cost`, `where`, `periods`, `groups`, labels and the other
-            keys of the release format.
-    """
-    kind = "discrete-gaussian" if discrete else "gaussian"
-    return _mechanism(kind, attributes, more, sensitivity=sensitivity, sigma=sigma)
-
-
-def laplace(
-    *,
-    attributes: Sequence[str],
-    sensitivity: Mapping[str, object] | None = None,
-    scale: Number | None = None,
-    discrete: bool = False,
-    **more: object,
-) -> dict[str, object]:
-    """Describe Laplace noise.
-
-    Args:
-        attributes: Attributes of the data it reads.
-        sensitivity: By unit, `l1(…)`: the largest L1 change of the answer between
-            neighbors, in units of the answer.
-        scale: Scale b of the noise, in units of the answer.
-        discrete: Whether the noise is on whole numbers (two-sided geometric).
-        more: `name`, `cost`, `where`, `periods`, `groups`, labels and the other
-            keys of the release format.
-    """
-    kind = "discrete-laplace" if discrete else "laplace"
-    return _mechanism(kind, attributes, more, sensitivity=sensitivity, scale=scale)
-
-
-def randomized_response(
-    *,
-    attributes: Sequence[str],
-    truth: Number | None = None,
-    values: int | None = None,
-    contribution_bound: Mapping[str, int] | None = None,
-    public_frame: bool | None = None,
-    **more: object,
-) -> dict[str, object]:
-    """Describe k-ary randomized response.
-
-    Args:
-        attributes: Attributes of the data it reads.
-        truth: Probability of answering truthfully, at least 1/values, below 1.
-        values: Number of possible values, 2 if left out.
-        contribution_bound: By unit, how many answers one instance gives at most.
-        public_frame: Whether everybody on a public list answers.
-        more: `name`, `cost`, `where`, `periods`, `groups`, labels and the other
-            keys of the release format.
-    """
-    return _mechanism(
-        "randomized-response",
-        attributes,
-        more,
-        truth=truth,
-        values=values,
-        contribution_bound=contribution_bound,
-        public_frame=public_frame,
-    )
-
-
-def declared(
-    *, attributes: Sequence[str], cost: Mapping[str, object], **more: object
-) -> dict[str, object]:
-    """Describe any mechanism by the guarantee it is known to have.
-
-    Args:
-        attributes: Attributes of the data it reads.
-        cost: By unit, `pure_dp(…)`, `approx_dp(…)`, `zcdp(…)` or `gdp(…)`.
-        more: `name`, `where`, `periods`, `groups`, labels and the other keys of the
-            release format.
-    """
-    return _mechanism("declared", attributes, more, cost=cost)
-
-
-def _mechanism(
-    kind: str,
-    attributes: Sequence[str],
-    more: Mapping[str, object],
-    **given: object,
-) -> dict[str, object]:
-    present = {key: value for key, value in given.items() if value is not None}
-    return {"mechanism": kind, "attributes": _copied(attributes), **present, **more}
 
 
 def _copied(value: object, depth: int = 0) -> object:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
+from msgspec import Struct
+
 from modicum.accounting import INFINITE, Loss
 from modicum.accounting.amounts import decimal_of, is_infinite
 from modicum.accounting.budgets import budget_text
@@ -17,9 +19,8 @@ from modicum.accounting.curves import Curve
 from modicum.accounting.decimals import precise
 from modicum.accounting.grid import DELTA, EPS
 from modicum.accounting.group_privacy import group
+from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.core.errors import Code, InputError
-from modicum.core.record import dataclass
-from modicum.release.mechanism_kinds import KINDS
 from modicum.release.model import Mechanism
 from modicum.release.price_problems import wrong
 from modicum.release.unit_losses import Stated
@@ -30,8 +31,7 @@ from modicum.release.vocabulary import Vocabulary
 Steps = Mapping[tuple[str, str], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Proven:
+class Proven(Struct, frozen=True):
     """A loss that is proven for a unit.
 
     Attributes:
@@ -195,18 +195,18 @@ def missing(
 
 def _wanted(mechanism: Mechanism, unit: str) -> str:
     """Return the parameters from which a loss would be computed, if there are any."""
-    form = KINDS[mechanism.kind]
-    if form.norm is not None:
-        parameter = next(iter(form.parameters))
-        return f"`{parameter}` and `sensitivity: {{{unit}: {{{form.norm}: …}}}}`"
-    if form.parameters:
-        return f"`truth` and `contribution_bound: {{{unit}: …}}`"
+    kind = RELEASE_KINDS[mechanism.kind]
+    parameters = " and ".join(f"`{name}`" for name in kind.needed)
+    if kind.norm is not None:
+        return f"{parameters} and `sensitivity: {{{unit}: {{{kind.norm}: …}}}}`"
+    if kind.local:
+        return f"{parameters} and `contribution_bound: {{{unit}: …}}`"
     return ""
 
 
 def _wanted_too(mechanism: Mechanism, unit: str) -> str:
     """Return what gives a unit a loss, as other units of the mechanism have one."""
-    norm = KINDS[mechanism.kind].norm
+    norm = RELEASE_KINDS[mechanism.kind].norm
     if mechanism.sensitivity and norm is not None:
         wanted = f"`sensitivity: {{{unit}: {{{norm}: …}}}}` too"
         if mechanism.contribution_bound:  # As every query is described.

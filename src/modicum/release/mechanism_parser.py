@@ -10,7 +10,10 @@ from typing import Any, TypeVar
 
 from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.budget_format import cost_delta, read_measured
-from modicum.core.document import Kind, Node, Scalar, flow_text
+from modicum.accounting.mechanisms import PLANNED_KINDS, RELEASE_KINDS
+from modicum.accounting.mechanisms.kind import Kind
+from modicum.core.document import Kind as NodeKind
+from modicum.core.document import Node, Scalar, flow_text
 from modicum.core.errors import Code
 from modicum.core.rationals import brief
 from modicum.core.reader import (
@@ -29,7 +32,6 @@ from modicum.core.reader import (
     text,
 )
 from modicum.release.header import MechanismDefaults
-from modicum.release.mechanism_kinds import KINDS, PLANNED_KINDS
 from modicum.release.model import Mechanism
 from modicum.release.part_parser import read_part
 from modicum.release.parts import Part
@@ -157,7 +159,7 @@ def parse_mechanism(
     if given_name is not None:
         with found.guard():
             own_name = name(given_name, "the mechanism's name")
-    kind = _kind(fields.take("mechanism"))
+    kind = RELEASE_KINDS[_kind(fields.take("mechanism"))]
     attributes: tuple[str, ...] = ()
     attributes_node: Node | None = None
     with found.guard():
@@ -167,22 +169,22 @@ def parse_mechanism(
     numbers = _read_numbers(fields, kind, vocabulary, found)
     part = read_part(fields, inherited.part, vocabulary, found)
     sampling = read_sampling(fields, inherited.sampling, vocabulary, found)
-    if KINDS[kind].norm == "l2" and not {"eps", "delta"} & vocabulary.labels.keys():
+    if kind.target and not {"eps", "delta"} & vocabulary.labels.keys():
         with found.guard():
             _calibrate(fields, kind, numbers, sampled=sampling is not None)
     cost_node = fields.take_optional("cost")
     cost: dict[str, Budget] = {}
     if cost_node is not None:
         with found.guard():
-            amount = f"{{{KINDS[kind].measure or 'eps'}: …}}"
+            amount = f"{{{kind.measure or 'eps'}: …}}"
             cost = _units_of(cost_node, "cost", vocabulary, _cost, amount)
     with found.guard():
-        fields.finish(unsupported=_PLANNED, slips=KINDS[kind].slips)
+        fields.finish(unsupported=_PLANNED, slips=kind.slips)
     found.raise_any()
     refuse_hidden(part, attributes, attributes_node, vocabulary)
     return Mechanism(
         name=own_name,
-        kind=kind,
+        kind=kind.name,
         attributes=attributes,
         labels=labels,
         cost=cost,
@@ -195,67 +197,68 @@ def parse_mechanism(
 
 
 def _read_numbers(
-    fields: Fields, kind: str, vocabulary: Vocabulary, found: Problems
+    fields: Fields, kind: Kind, vocabulary: Vocabulary, found: Problems
 ) -> dict[str, Any]:
     """Return what the price is computed from, as fields of a mechanism."""
-    form = KINDS[kind]
     parameters: dict[str, Fraction] = {}
     read: dict[str, Any] = {
         "parameters": parameters,
+        "parameter_mark": None,
         "sensitivity": {},
         "contribution_bound": {},
         "public_frame": False,
     }
-    for key, reader in form.parameters.items():
+    for key, parameter in kind.described.items():
         value = fields.take_optional(key)
         if value is not None:
             with found.guard():
-                parameters[key] = reader(value, f"`{key}`")
-            if key == "truth":
-                read["truth_mark"] = value.mark
-    if form.norm is not None:
+                parameters[key] = parameter.read(value, f"`{key}`")
+            read["parameter_mark"] = read["parameter_mark"] or value.mark
+    if kind.norm is not None:
         with found.guard():
-            read["sensitivity"] = _sensitivity(fields, form.norm, vocabulary)
+            read["sensitivity"] = _sensitivity(fields, kind.norm, vocabulary)
     with found.guard():
         read["contribution_bound"] = _by_unit(
             fields, "contribution_bound", vocabulary, _bound, "…"
         )
-    if kind == "randomized-response":
+    if kind.local:
         with found.guard():
             read["public_frame"] = _public_frame(fields)
     return read
 
 
 def _calibrate(
-    fields: Fields, kind: str, read: dict[str, Any], *, sampled: bool
+    fields: Fields, kind: Kind, read: dict[str, Any], *, sampled: bool
 ) -> None:
-    """Find the sigma of Gaussian noise from `eps` and `delta`, if these are given.
+    """Find the noise of a kind from `eps` and `delta`, if these are given.
 
     They are for the one unit that has a sensitivity. What is charged is computed from
-    sigma, as if sigma had been given.
+    the noise, as if it had been given.
     """
+    noise = kind.target
     eps, delta = fields.take_optional("eps"), fields.take_optional("delta")
     node = delta if eps is None else eps
     if node is None or (eps is None and "epsilon" in fields):
         return
-    size = brief(next(iter(read["sensitivity"].values()), Fraction(1)))
+    sensitivity = read["sensitivity"]
+    size = brief(next(iter(sensitivity.values()), Fraction(1)))
     shown = flow_text(node) if eps is not None else "…"
     target = f"eps={shown},delta={'…' if delta is None else flow_text(delta)}"
-    command = f"modicum account mechanism {kind} sensitivity={size} --for {target}"
-    by_hand = f"`sigma`, which  {command}  finds"
+    command = f"modicum account mechanism {kind.name} sensitivity={size} --for {target}"
+    by_hand = f"`{noise}`, which  {command}  finds"
     missing = "eps" if eps is None else "delta" if delta is None else ""
     problem, remedy = "", ""
     if sampled:
         problem = "`eps` and `delta` are not for a mechanism on a sample"
         remedy = f"write {by_hand} for one run on all rows"
-    elif "sigma" in read["parameters"]:
-        problem = "`sigma` and `eps` are both given, and one follows from the other"
-        remedy = "leave `sigma` out, or `eps` and `delta`"
+    elif noise in read["parameters"]:
+        problem = f"`{noise}` and `eps` are both given, and one follows from the other"
+        remedy = f"leave `{noise}` out, or `eps` and `delta`"
     elif missing:
-        problem = f"the noise of a Gaussian mechanism needs `{missing}` too"
+        problem = f"the noise of `{kind.name}` needs `{missing}` too"
         remedy = f"write `{missing}: …` as well, or {by_hand}"
-    elif len(read["sensitivity"]) != 1:
-        units = ", ".join(read["sensitivity"]) or "none"
+    elif len(sensitivity) != 1:
+        units = ", ".join(sensitivity) or "none"
         problem = f"for which privacy unit is `eps` meant? `sensitivity` names {units}"
         remedy = f"name one unit in `sensitivity`, or write {by_hand} for one of them"
     if eps is None or delta is None or problem:
@@ -264,16 +267,16 @@ def _calibrate(
     target_eps, target_delta = positive(eps, "`eps`"), probability(delta, "`delta`")
     target_budget = ApproxBudget(target_eps, target_delta)
     with placed(node):
-        (moves,) = read["sensitivity"].values()
-        read["parameters"]["sigma"] = _sigma(kind, moves, target_budget)
+        (moves,) = sensitivity.values()
+        read["parameters"][noise] = _calibrated(kind.name, moves, target_budget)
 
 
 @lru_cache(maxsize=4096)
-def _sigma(kind: str, sensitivity: Fraction, target: ApproxBudget) -> Fraction:
-    from modicum.accounting.mechanism_registry import calibrated, kind_named
+def _calibrated(name: str, sensitivity: Fraction, target: ApproxBudget) -> Fraction:
+    from modicum.accounting.named_mechanisms import calibrated
 
-    known = {"sensitivity": sensitivity}
-    return calibrated(kind_named(kind), known, target, find="sigma")[1]
+    kind, known = RELEASE_KINDS[name], {"sensitivity": sensitivity}
+    return calibrated(kind, known, target, find=kind.target)[1]
 
 
 def refuse_hidden(
@@ -312,7 +315,7 @@ def _kind(node: Node) -> str:
             help="`modicum account mechanism` shows its loss: give `mechanism:"
             " declared` with that as its `cost`",
         )
-    return choice(node, "mechanism", KINDS, Code.UNKNOWN_MECHANISM)
+    return choice(node, "mechanism", RELEASE_KINDS, Code.UNKNOWN_MECHANISM)
 
 
 def read_attributes(node: Node, vocabulary: Vocabulary) -> tuple[str, ...]:
@@ -370,7 +373,7 @@ def _units_of(
 ) -> dict[str, T]:
     """Return what a key says of each unit; `form` is one value, as it is written."""
     unit = next(iter(vocabulary.units), "UNIT")
-    if isinstance(node, Scalar) and node.kind is Kind.NUMBER:
+    if isinstance(node, Scalar) and node.kind is NodeKind.NUMBER:
         form = form.replace("…", node.text)
     remedy = f"it is by privacy unit, such as  {key}: {{{unit}: {form}}}"
     by_unit = Fields(node, f"`{key}`", help=remedy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ from modicum.accounting.budgets import (
 from modicum.core.canonical import Plain, Written, digest, encode
 from modicum.core.errors import Mark
 from modicum.core.rationals import number_text
-from modicum.core.record import dataclass
 from modicum.release.parts import EVERYTHING, Part, WrittenPart, part_written
 from modicum.release.sampling import Sampling, sampling_to_plain
 
@@ -47,7 +46,7 @@ class Mechanism:
         sampling: The secret sample of that which it runs on; None for all of it.
         mark: Where it stands.
         cost_mark: Where its costs stand.
-        truth_mark: Where its `truth` stands.
+        parameter_mark: Where its first parameter stands.
         plain: All of it but the marks as plain data, with exact numbers as text.
         encoded: The canonical bytes of that.
         elsewhere: All but its part, as plain data.
@@ -67,7 +66,7 @@ class Mechanism:
     sampling: Sampling | None = None
     mark: Mark | None = None
     cost_mark: Mark | None = None
-    truth_mark: Mark | None = None
+    parameter_mark: Mark | None = None
     plain: Mapping[str, Plain] = field(init=False, repr=False, compare=False)
     encoded: bytes = field(init=False, repr=False, compare=False)
     elsewhere: Mapping[str, Plain] = field(init=False, repr=False, compare=False)

@@ -8,7 +8,6 @@ from modicum.core.document import Entries, Node
 from modicum.core.errors import Code
 from modicum.core.reader import Fields, Problems, fail, items, line, release_id, text
 from modicum.release.header import Header
-from modicum.release.mechanism_kinds import KINDS, PLANNED_KINDS, VALUES_MAX, KindFormat
 from modicum.release.mechanism_parser import (
     CONTRIBUTIONS_MAX,
     parse_labels,
@@ -32,12 +31,8 @@ from modicum.release.vocabulary import (
 
 __all__ = [
     "CONTRIBUTIONS_MAX",
-    "KINDS",
     "MECHANISMS_MAX",
-    "PLANNED_KINDS",
-    "VALUES_MAX",
     "Header",
-    "KindFormat",
     "parse_heading",
     "parse_release",
     "read_attributes",
@@ -150,7 +145,7 @@ def _read_digest(node: Node) -> str:
             Code.OUT_OF_RANGE,
             "the `query` of a release is the digest of one, sha256: and 64 digits",
             node,
-            help="`modicum query lower` writes it; leave it out of other releases",
+            help="`modicum query compile` writes it; leave it out of other releases",
         )
     return value
 

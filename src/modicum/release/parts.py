@@ -7,12 +7,11 @@ rows outside it change nothing, so a larger part is always true as well.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple, TypeAlias, TypeGuard
 
 from modicum.core.canonical import Plain, Written, encode
-from modicum.core.record import dataclass
 from modicum.release.memo import LazyValue
 
 #: Whole numbers from the first to the second, both included.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from modicum.core.errors import Mark
-from modicum.core.record import dataclass
 from modicum.release.parts import Values
 
 
-@dataclass(frozen=True, slots=True)
-class Was:
+class Was(Struct, frozen=True):
     """What some values of an attribute have become.
 
     Attributes:
@@ -23,7 +23,7 @@ class Was:
     now: Values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Partition:
     """A public attribute by which the population is divided.
 
@@ -42,12 +42,11 @@ class Partition:
     low: int
     high: int
     immutable: tuple[str, ...]
-    mark: Mark | None = field(compare=False)
+    mark: Mark | None = dataclasses.field(compare=False)
     was: tuple[Was, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Population:
+class Population(Struct, frozen=True):
     """What is public about who is in the data, and how finely it is accounted for.
 
     Attributes:

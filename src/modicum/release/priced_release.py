@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
 
 from modicum.accounting import Loss
-from modicum.core.record import dataclass
 from modicum.release.memo import LazyValue
 from modicum.release.model import Mechanism, Release
 from modicum.release.parts import Part

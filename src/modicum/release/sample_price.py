@@ -35,9 +35,8 @@ what these days leave of it, so the fewer steps within them hold as well.
 from __future__ import annotations
 
 from modicum.accounting.curves import Curve
-from modicum.accounting.mechanism_registry import kind_named
+from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.core.errors import Code, InputError
-from modicum.release.mechanism_kinds import KINDS
 from modicum.release.model import Mechanism
 from modicum.release.price_problems import wrong
 from modicum.release.sampling import Sampling
@@ -87,7 +86,7 @@ def on_sample(
     Raises:
         InputError: If nothing follows for the unit.
     """
-    from modicum.accounting.sampled_mechanisms import sampled_curve
+    from modicum.accounting.named_mechanisms import sampled_curve
 
     sampling = mechanism.sampling
     if sampling is None:
@@ -97,7 +96,7 @@ def on_sample(
             **mechanism.parameters,
             "sensitivity": mechanism.sensitivity[unit],
         }
-        kind = kind_named(mechanism.kind)
+        kind = RELEASE_KINDS[mechanism.kind]
         return sampled_curve(kind, values, sampling.rate, "poisson")
     whole = sampling.unit in vocabulary.owners.get(unit, ())
     if vocabulary.relation(unit) == "substitute" and not whole:
@@ -106,7 +105,8 @@ def on_sample(
 
 
 def _refuse_kind(mechanism: Mechanism, sampling: Sampling) -> None:
-    if mechanism.kind == "declared":
+    kind = RELEASE_KINDS[mechanism.kind]
+    if not kind.parameters:
         raise wrong(
             mechanism,
             Code.NOT_SUPPORTED,
@@ -116,7 +116,7 @@ def _refuse_kind(mechanism: Mechanism, sampling: Sampling) -> None:
             " `modicum account subsample` shows that",
             mark=sampling.mark,
         )
-    if KINDS[mechanism.kind].norm is None:
+    if kind.norm is None:
         raise wrong(
             mechanism,
             Code.NOT_SUPPORTED,
@@ -132,10 +132,10 @@ def _refuse_kind(mechanism: Mechanism, sampling: Sampling) -> None:
 
 
 def _refuse_nothing_to_amplify(mechanism: Mechanism, sampling: Sampling) -> None:
-    form, unit = KINDS[mechanism.kind], sampling.unit
-    needed = [f"`{key}`" for key in form.parameters if key not in mechanism.parameters]
+    kind, unit = RELEASE_KINDS[mechanism.kind], sampling.unit
+    needed = [f"`{key}`" for key in kind.needed if key not in mechanism.parameters]
     if unit not in mechanism.sensitivity:
-        needed.append(f"`sensitivity: {{{unit}: {{{form.norm}: …}}}}`")
+        needed.append(f"`sensitivity: {{{unit}: {{{kind.norm}: …}}}}`")
     if needed:
         raise wrong(
             mechanism,

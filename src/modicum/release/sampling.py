@@ -8,13 +8,12 @@ each mechanism, and nobody learns how they fell.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Mark
 from modicum.core.rationals import number_text
-from modicum.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from modicum.accounting import Loss
+from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.core.canonical import Plain, encode
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import number_spelled
 from modicum.release.header import MechanismDefaults
-from modicum.release.mechanism_kinds import KINDS
 from modicum.release.mechanism_parser import parse_mechanism
 from modicum.release.memo import Memo
 from modicum.release.model import Mechanism, Release
@@ -163,10 +163,10 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
     kind = described["kind"]
     if not isinstance(kind, str):
         raise _malformed("`kind` is no text")
-    form = KINDS.get(kind)
-    if form is None:
+    if kind not in RELEASE_KINDS:
         return f"mechanisms of the kind `{kind[:60]}` are not priced by this version"
-    more = _mapping(described["parameters"], "parameters").keys() - form.parameters
+    known = RELEASE_KINDS[kind].described
+    more = _mapping(described["parameters"], "parameters").keys() - known.keys()
     if more:
         return f"its parameter `{min(more)[:60]}` is not known to this version"
     sampling = described.get(_SAMPLING, {})
@@ -203,7 +203,9 @@ def _read_back(
 def _asked(described: Mapping[str, Plain], attributes: list[str]) -> Entries:
     """Return a description as it would stand in a release."""
     kind = str(described["kind"])
-    norm = KINDS[kind].norm or "l1"  # What has no sensitivity must not give one.
+    norm = (
+        RELEASE_KINDS[kind].norm or "l1"
+    )  # What has no sensitivity must not give one.
 
     def in_norm(value: Plain) -> Node:
         return _entries({norm: value}, norm, _number)

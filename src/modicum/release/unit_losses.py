@@ -5,22 +5,22 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
-from modicum.accounting import (
-    ApproxBudget,
+from msgspec import Struct
+
+from modicum.accounting.budgets import (
     Budget,
-    GdpBudget,
     PureBudget,
-    Unlimited,
     ZcdpBudget,
-    mechanisms,
+    budget_text,
+    measure,
 )
-from modicum.accounting.budgets import RenyiBudget, budget_text, measure
 from modicum.accounting.curves import Curve
 from modicum.accounting.grid import EPS, RHO
-from modicum.core.errors import Code, InputError, Problem
-from modicum.core.rationals import LOSS_UNIT, brief, number_text
-from modicum.core.record import dataclass
-from modicum.release.mechanism_kinds import KINDS
+from modicum.accounting.mechanisms import RELEASE_KINDS
+from modicum.accounting.mechanisms.declared import curve_of_guarantee
+from modicum.core.diagnostics import placed
+from modicum.core.errors import Code, InputError, check
+from modicum.core.rationals import LOSS_UNIT, number_text
 from modicum.release.model import Mechanism
 from modicum.release.price_problems import wrong
 from modicum.release.units import Relation
@@ -30,8 +30,7 @@ from modicum.release.vocabulary import Vocabulary
 STATED = frozenset({"declared", "computed", "declared, covers the computed"})
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
+class Stated(Struct, frozen=True):
     """A curve that is proven for one unit, and where it comes from.
 
     Attributes:
@@ -75,72 +74,50 @@ def refuse_halves(mechanism: Mechanism) -> None:
     Raises:
         InputError: If there are any.
     """
-    pairs = {
-        "laplace": ("scale", "l1"),
-        "discrete-laplace": ("scale", "l1"),
-        "gaussian": ("sigma", "l2"),
-        "discrete-gaussian": ("sigma", "l2"),
-    }
-    if mechanism.kind in pairs and not mechanism.sensitivity:
-        parameter, norm = pairs[mechanism.kind]
-        if parameter in mechanism.parameters:
-            raise wrong(
-                mechanism,
-                Code.MISSING_KEY,
-                f"`{parameter}` says nothing without `sensitivity`",
-                help=f"give `sensitivity: {{UNIT: {{{norm}: …}}}}` for each unit, or"
-                f" leave `{parameter}` out and declare a `cost`",
-            )
-    if mechanism.kind == "randomized-response" and "truth" not in mechanism.parameters:
-        given_keys = [
-            key
-            for key, present in (
-                ("values", "values" in mechanism.parameters),
-                ("contribution_bound", bool(mechanism.contribution_bound)),
-                ("public_frame", mechanism.public_frame),
-            )
-            if present
-        ]
-        if given_keys:
-            raise wrong(
-                mechanism,
-                Code.MISSING_KEY,
-                f"`{given_keys[0]}` says nothing without `truth`",
-                help="give `truth`, or leave these out and declare a `cost`",
-            )
+    kind = RELEASE_KINDS[mechanism.kind]
+    given = [name for name in kind.described if name in mechanism.parameters]
+    if kind.norm is not None and given and not mechanism.sensitivity:
+        raise wrong(
+            mechanism,
+            Code.MISSING_KEY,
+            f"`{given[0]}` says nothing without `sensitivity`",
+            help=f"give `sensitivity: {{UNIT: {{{kind.norm}: …}}}}` for each unit, or"
+            f" leave `{given[0]}` out and declare a `cost`",
+        )
+    if kind.local and mechanism.contribution_bound:
+        given.append("contribution_bound")
+    if mechanism.public_frame:
+        given.append("public_frame")
+    lacking = [name for name in kind.needed if name not in mechanism.parameters]
+    if given and lacking:
+        raise wrong(
+            mechanism,
+            Code.MISSING_KEY,
+            f"`{given[0]}` says nothing without `{lacking[0]}`",
+            help=f"give `{lacking[0]}`, or leave these out and declare a `cost`",
+        )
 
 
 def _computed(mechanism: Mechanism, unit: str, relation: Relation) -> Curve | None:
     """Return the curve that the parameters imply, or None if they are not given."""
-    parameters = mechanism.parameters
-    sensitivity = mechanism.sensitivity.get(unit)
-    match mechanism.kind:
-        case "laplace" if "scale" in parameters and sensitivity is not None:
-            return mechanisms.laplace(
-                sensitivity_l1=sensitivity, scale=parameters["scale"]
-            )
-        case "gaussian" if "sigma" in parameters and sensitivity is not None:
-            rho = mechanisms.gaussian_rho(
-                sensitivity_l2=sensitivity, sigma=parameters["sigma"]
-            )
-            return mechanisms.gaussian(rho=rho)
-        case "discrete-laplace" if "scale" in parameters and sensitivity is not None:
-            return mechanisms.discrete_laplace(
-                sensitivity_l1=_whole(mechanism, unit, sensitivity),
-                scale=parameters["scale"],
-            )
-        case "discrete-gaussian" if "sigma" in parameters and sensitivity is not None:
-            return mechanisms.discrete_gaussian(
-                sensitivity_l2=sensitivity, sigma=parameters["sigma"]
-            )
-        case "randomized-response" if "truth" in parameters:
-            return _randomized_response(mechanism, unit, relation)
-        case _:
-            return None
+    kind = RELEASE_KINDS[mechanism.kind]
+    if not kind.parameters or not mechanism.parameters.keys() >= {*kind.needed}:
+        return None
+    values = {**kind.defaults, **mechanism.parameters}
+    if kind.norm is None:
+        return _of_answers(mechanism, unit, relation, values)
+    if unit not in mechanism.sensitivity:
+        return None
+    values["sensitivity"] = mechanism.sensitivity[unit]
+    if any(one.name == "sensitivity" and one.whole for one in kind.parameters):
+        _refuse_broken(mechanism, unit)
+    with placed(mechanism.parameter_mark):
+        return kind.build(values)
 
 
-def _whole(mechanism: Mechanism, unit: str, sensitivity: Fraction) -> int:
-    """Return a sensitivity that must be a whole number of steps of the noise."""
+def _refuse_broken(mechanism: Mechanism, unit: str) -> None:
+    """Refuse a sensitivity that is no whole number of steps of the noise."""
+    sensitivity = mechanism.sensitivity[unit]
     if sensitivity.denominator != 1:
         raise wrong(
             mechanism,
@@ -149,33 +126,25 @@ def _whole(mechanism: Mechanism, unit: str, sensitivity: Fraction) -> int:
             f" {number_text(sensitivity)} for `{unit}`",
             help="count in the steps of the noise: whole answers, whole changes",
         )
-    return sensitivity.numerator
 
 
-def _randomized_response(
-    mechanism: Mechanism, unit: str, relation: Relation
+def _of_answers(
+    mechanism: Mechanism, unit: str, relation: Relation, values: dict[str, Fraction]
 ) -> Curve | None:
-    truth = mechanism.parameters["truth"]
-    values = mechanism.parameters.get("values", Fraction(2))
-    if truth * values < 1:
-        raise InputError(
-            Problem(
-                Code.OUT_OF_RANGE,
-                f"`truth` must be at least 1/values = 1/{values}, got {brief(truth)}",
-                mechanism.truth_mark,
-            )
-        )
+    """Return the curve of a local randomizer, if it is known how often one answers."""
+    kind = RELEASE_KINDS[mechanism.kind]
     declared = unit in mechanism.cost  # Then at least what so many answers cost.
+    answers = mechanism.contribution_bound.get(unit, 1)
+    check(kind.repeats in kind.defaults, "answers of a local randomizer are counted")
+    with placed(mechanism.parameter_mark):
+        curve = kind.build({**values, kind.repeats: Fraction(answers)})
     if not declared and unit not in mechanism.contribution_bound:
         return None
-    answers = mechanism.contribution_bound.get(unit, 1)
     # Whoever is replaced, when each gives one answer, leaves their number as it was.
     counted = relation != "substitute" or answers > 1
     if not declared and not mechanism.public_frame and counted:
         raise _shows_who(mechanism, relation)
-    return mechanisms.randomized_response(
-        truth=truth, values=int(values), answers=answers
-    )
+    return curve
 
 
 def _shows_who(mechanism: Mechanism, relation: Relation) -> InputError:
@@ -183,7 +152,7 @@ def _shows_who(mechanism: Mechanism, relation: Relation) -> InputError:
     return wrong(
         mechanism,
         Code.COST_NOT_DERIVABLE,
-        "randomized response does not hide who takes part",
+        f"{mechanism.kind.replace('-', ' ')} does not hide who takes part",
         notes=(
             f"under {relation} neighbors the number of answers may show {shown}"
             " is in the data: no loss is proven",
@@ -194,34 +163,24 @@ def _shows_who(mechanism: Mechanism, relation: Relation) -> InputError:
 
 
 def _declared(mechanism: Mechanism, cost: Budget) -> Curve:
+    kind = RELEASE_KINDS[mechanism.kind]
     whole = mechanism.sampling is None  # On a sample, Gaussian noise is no longer that.
-    match cost:
-        case PureBudget() if mechanism.kind in {"gaussian", "discrete-gaussian"}:
-            raise wrong(
-                mechanism,
-                Code.COST_TOO_LOW,
-                "Gaussian noise is not pure eps-DP, whatever its sigma",
-                help="declare {rho: …} or {eps: …, delta: …}",
-            )
-        case PureBudget(eps=eps):
-            return mechanisms.declared_pure(eps=eps)
-        case ApproxBudget(eps=eps, delta=delta):
-            return mechanisms.declared_pure(eps=eps, delta=delta)
-        case ZcdpBudget(rho=rho) if mechanism.kind == "gaussian" and whole:
-            return mechanisms.gaussian(rho=rho)
-        case ZcdpBudget(rho=rho):
-            return mechanisms.declared_zcdp(rho=rho)
-        case GdpBudget(mu=mu):
-            return mechanisms.declared_gdp(mu=mu)
-        case RenyiBudget(limits=known):
-            return mechanisms.declared_renyi(dict(known))
-        case Unlimited():
-            raise wrong(mechanism, Code.NO_MEASURE, "a cost must be a number")
+    if isinstance(cost, PureBudget) and kind.measure == "rho":
+        raise wrong(
+            mechanism,
+            Code.COST_TOO_LOW,
+            f"`{kind.name}` noise is not pure eps-DP, whatever its {kind.needed[0]}",
+            help="declare {rho: …} or {eps: …, delta: …}",
+        )
+    if isinstance(cost, ZcdpBudget) and kind.of_rho is not None and whole:
+        return kind.of_rho(cost.rho)
+    with placed(mechanism.cost_mark):
+        return curve_of_guarantee(cost)
 
 
 def _not_below(mechanism: Mechanism, unit: str, cost: Budget, computed: Curve) -> Curve:
     """Return the curve of a declared cost that covers the computed one."""
-    native = KINDS[mechanism.kind].measure
+    native = RELEASE_KINDS[mechanism.kind].measure
     if measure(cost) != native:
         raise wrong(
             mechanism,

@@ -8,10 +8,11 @@ instance of the other lies in one of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
 from typing import Literal, TypeAlias, get_args
 
-from modicum.core.record import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from modicum.release.periods import (
     PERIODS,
     Overlap,
@@ -57,8 +58,7 @@ Relation: TypeAlias = Literal["add-remove", "substitute", "any-change"]
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """What a policy says about one privacy unit.
 
     Attributes:
@@ -81,8 +81,7 @@ class Unit:
     neighbors: Relation = "add-remove"
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """How an instance of one unit lies on the instances of another.
 
     Attributes:

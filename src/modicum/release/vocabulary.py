@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+
 from modicum.release.header import Header
 from modicum.release.memo import Memo
 from modicum.release.parts import Part
@@ -60,8 +61,7 @@ RESERVED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     """A closed label: its values and the one that holds when none is given."""
 
     values: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Who agreed: what people were asked about, what they said, and what still waits."""
+"""Approvals: what people were asked about, what they said, and what still waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMED = 10
 #: So much of a key is shown beside each word; a table of its own has all of it.
 _KEY_SHOWN = 12
 
-_COLUMNS = ("About", "Asked for by", "Why", "Said", "How it was decided", "Counted")
+_COLUMNS = ("About", "Requested by", "Why", "Said", "Decision", "Counted")
 
 
 def who_agreed(statement: Statement) -> Iterator[Markup]:
@@ -28,9 +28,9 @@ def who_agreed(statement: Statement) -> Iterator[Markup]:
     yield from _waiting(matters.waiting)
     changes = [one for one in matters.every if one.subject == "policy"]
     others = [one for one in matters.every if one.subject != "policy"]
-    yield from _matters("Every change of the policy, the newest first", changes)
+    yield from _matters("Every change of the policy, newest first", changes)
     if others:
-        yield from _matters("What people were asked to release, newest first", others)
+        yield from _matters("Requests for approval of releases, newest first", others)
     if matters.words:
         yield from _words(matters.words)
         yield from _keys(matters.words)
@@ -38,24 +38,24 @@ def who_agreed(statement: Statement) -> Iterator[Markup]:
 
 def _counts(words: Sequence[CaseVote]) -> str:
     if not words:
-        return "Nobody agreed to anything, or refused."
+        return "There are no votes."
     signed = [one for one in words if one.body.key]
     named = sum(one.key_named for one in signed)
     times = "once" if len(words) == 1 else f"{len(words)} times"
-    holds = ", and every signature holds" if signed else ""
+    holds = ", and all signatures are valid" if signed else ""
     return (
-        f"Somebody agreed or refused {times}. Signed: {len(signed)}{holds}; by a key"
-        f" that the policy of the day names for whoever spoke: {named}."
+        f"People voted {times}. Signed votes: {len(signed)}{holds}; signed by a key"
+        f" that the policy then listed for the voter: {named}."
     )
 
 
 def _waiting(waiting: Sequence[Case]) -> Iterator[Markup]:
     if not waiting:
-        yield element("p", "Nothing waits for anybody to agree.")
+        yield element("p", "Nothing awaits approval.")
         return
     yield table(
-        "What still waits, the newest first",
-        ("About", "Asked for by", "Why", "Where its approvals stand"),
+        "Pending approvals, newest first",
+        ("About", "Requested by", "Why", "Approvals"),
         [(*_asked(one), _needs(one)) for one in newest(waiting)],
     )
     yield from left_out(len(waiting))
@@ -63,8 +63,10 @@ def _waiting(waiting: Sequence[Case]) -> Iterator[Markup]:
 
 def _needs(matter: Case) -> str:
     if matter.outdated:
-        return "it was asked for under an earlier policy, and must be asked for again"
-    return "; ".join(map(approval_state_text, matter.hearings)) or "nobody must agree"
+        return "requested under an earlier policy; it must be requested again"
+    return "; ".join(map(approval_state_text, matter.hearings)) or (
+        "no approval is needed"
+    )
 
 
 def _matters(caption: str, matters: Sequence[Case]) -> Iterator[Markup]:
@@ -136,13 +138,15 @@ def _counted(people: Sequence[Counted]) -> str:
 def _key_words(key: str, *, named: bool) -> str:
     if not key:
         return "not signed"
-    whose = "a key of theirs" if named else "not a key that the policy names as theirs"
+    whose = (
+        "their own key" if named else ("a key that the policy does not list for them")
+    )
     return f"signed by {key[:_KEY_SHOWN]}, {whose}"
 
 
 def _words(words: Sequence[CaseVote]) -> Iterator[Markup]:
     yield table(
-        "Every word, the newest first, with the policy of the day",
+        "Every vote, newest first, under the policy of that time",
         ("About", "Who", "As", "Says", "When", "Reason", "Signature"),
         [_word_cells(one) for one in newest(words)],
     )
@@ -172,7 +176,7 @@ def _keys(words: Sequence[CaseVote]) -> Iterator[Markup]:
     if not people:
         return
     yield table(
-        "Every key that signed, to compare with those that people give you",
+        "Every signing key, to compare with the keys that people give you",
         ("Key", "Signed as"),
         [
             (element("code", key), shortened(list(names), _NAMED))

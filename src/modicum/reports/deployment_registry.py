@@ -32,7 +32,7 @@ Value: TypeAlias = "str | float | int | list[Value] | dict[str, Value]"
 #: What stands where the ledger does not know.
 UNKNOWN = "UNKNOWN: the ledger does not say"
 #: Releases that are out. What is reserved or started may still not come out.
-PUBLISHED = ("posted", "recorded")
+PUBLISHED = ("published", "recorded")
 
 
 def registry_records(
@@ -91,11 +91,11 @@ def _record(
             "accounting": {
                 "post_processing": UNKNOWN,
                 "composition": (
-                    "Within the release, the losses of its mechanisms are added as of"
-                    " a batch whose parameters were fixed beforehand. Across releases"
-                    " they are added by privacy filters of the policy"
-                    f" `{statement.policy.policy.name}`, which hold also if later"
-                    " releases were chosen after earlier results were seen."
+                    "Within the release, the losses of its mechanisms compose as a"
+                    " batch with parameters fixed in advance. Across releases they"
+                    " compose by privacy filters of the policy"
+                    f" `{statement.policy.policy.name}`, which are valid for adaptively"
+                    " chosen releases."
                 ),
             },
             "implementation": _implementation(statement, story, release),
@@ -114,7 +114,7 @@ def _basic(story: ReleaseTimeline) -> dict[str, Value]:
     past = story.status == "recorded"
     published = said.get("released_on", UNKNOWN) if past else story.changed_at[:10]
     reads = ", ".join(story.attributes) or "no attribute"
-    dataset = said.get("dataset", "a data set that is not named")
+    dataset = said.get("dataset", "an unnamed data set")
     return {
         "name": story.id,
         "data_curators": [{"data_curator_name": UNKNOWN, "data_curator_type": UNKNOWN}],
@@ -137,7 +137,7 @@ def _variant(statement: Statement, release: RecordedRelease) -> dict[str, Value]
         "variant_name": _variant_name(_total(statement.policy, release, unit)),
         "data_domain": UNKNOWN,
         "unprotected_quantities": "; ".join(unprotected)
-        or "none that the ledger knows of",
+        or "none recorded in the ledger",
     }
 
 
@@ -249,9 +249,9 @@ def _implementation(
         f"; approved by {', '.join(story.approved_by)}" if story.approved_by else ""
     )
     decided = (
-        "It happened before it was recorded, and is counted without a decision"
+        "It was recorded after the fact, and is counted without a decision"
         if story.status == "recorded"
-        else "Every rule of the policy held with it"
+        else "Every rule of the policy allowed it"
     )
     return {
         "preprocessing_and_hyperparameter_tuning": UNKNOWN,
@@ -272,7 +272,7 @@ def _administrative(statement: Statement, story: ReleaseTimeline) -> dict[str, V
     verified = statement.verified
     notes = [f"assumed: {one}" for one in story.assumptions]
     if verified.pinned < story.came_in.seq:
-        notes.append("no trusted checkpoint vouches for the entry")
+        notes.append("no trusted checkpoint covers the entry")
     return {
         "sources": f"ledger {verified.ledger}, entry {story.came_in.seq}",
         "notes": "; ".join(notes) or "none",

@@ -29,9 +29,11 @@ def not_private(escrow: EscrowTimeline) -> Iterator[Markup]:
     what = "1 contract" if len(out) == 1 else f"{len(out)} contracts"
     yield element(
         "div",
-        element("p", f"Scores on exact answers went out under {what}.", class_="over"),
+        element(
+            "p", f"Scores on exact answers were disclosed under {what}.", class_="over"
+        ),
         element("p", limitations.NOT_PRIVATE),
-        element("p", element("a", "How many bits, and to whom", href="#bits")),
+        element("p", element("a", "Bits by person", href="#bits")),
         class_="box",
         role="note",
     )
@@ -41,12 +43,13 @@ def in_bits(escrow: EscrowTimeline) -> Iterator[Markup]:
     """Yield what each person was told of each data set, and by which contracts."""
     yield element("h3", "Outside differential privacy, in bits", id="bits")
     if not escrow.raw and not escrow.bits:
-        yield element("p", "No score on exact answers went out, and none may.")
+        yield element("p", "No score on exact answers was disclosed, and none may be.")
         return
     yield element("p", limitations.NOT_PRIVATE)
     yield table(
-        "What each person was told of each data set by scores on exact answers",
-        ("Person", "Data set", "Bits told", "May follow", "Allowed", "By contracts"),
+        "Bits that each person received about each data set, by scores on exact"
+        " answers",
+        ("Person", "Data set", "Bits received", "Pending", "Allowed", "By contracts"),
         [
             (
                 one.person,
@@ -61,7 +64,7 @@ def in_bits(escrow: EscrowTimeline) -> Iterator[Markup]:
     )
     yield from left_out(len(escrow.bits))
     yield table(
-        "Every score on exact answers that was disclosed, the newest first",
+        "Every disclosed score on exact answers, newest first",
         ("Contract", "Analyst", "Data sets", "At most", "Disclosed", "Let go"),
         [
             (
@@ -89,7 +92,7 @@ _DIGEST_SHOWN = 12
 def escrowed(escrow: EscrowTimeline) -> Iterator[Markup]:
     """Yield whose data lies in an escrow, and what flowed from it."""
     if not escrow.data:
-        yield element("p", "No data lies in an escrow of this ledger.")
+        yield element("p", "This ledger has no data in escrow.")
         return
     flows = list(escrow.flows.values())
     yield element("p", limitations.CONTRACTS)
@@ -108,13 +111,13 @@ def _without_end(escrow: EscrowTimeline) -> Iterator[Markup]:
     if not found:
         return
     yield table(
-        "What began and of which no end is told: it may run, or its machine stopped",
+        "Unfinished runs: still running, or their machine stopped",
         ("Contract", "Flow", "Run", "Began", "By"),
         [
             (
                 flow.contract.id,
                 flow.contract.flow,
-                element("span", f"run {run.number}, no end", class_="near"),
+                element("span", f"run {run.number}, unfinished", class_="near"),
                 when(run.begun),
                 run.begun.actor,
             )
@@ -129,7 +132,7 @@ def _without_end(escrow: EscrowTimeline) -> Iterator[Markup]:
 
 def _data(data: Sequence[DatasetRecord]) -> Iterator[Markup]:
     yield table(
-        "Every data set, the newest first",
+        "Every data set, newest first",
         ("Data set", "Owners", "Must agree", "Open contracts", "Bits", "Versions"),
         [
             (
@@ -165,10 +168,10 @@ def _let_go(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
     out = [(flow, one) for flow in flows for one in flow.let_go]
     out.sort(key=lambda pair: pair[1].told.seq)
     if not out:
-        yield element("p", "Nothing was let go.")
+        yield element("p", "Nothing was disclosed.")
         return
     yield table(
-        "Everything that was let go, the newest first",
+        "Every disclosure, newest first",
         ("Contract", "What", "To", "When", "By", "Agreed"),
         [
             (
@@ -194,8 +197,8 @@ def _what(flow: ContractRecord) -> Child:
 
 def _contracts(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
     yield table(
-        "Every contract, the newest first",
-        ("Contract", "Flow", "Asked for by", "For", "Data", "Why", "State", "Digest"),
+        "Every contract, newest first",
+        ("Contract", "Flow", "Requested by", "For", "Data", "Why", "State", "Digest"),
         [_contract_cells(one) for one in newest(flows)],
     )
     yield from left_out(len(flows))
@@ -234,11 +237,11 @@ def _runs(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
     runs = [(flow, run) for flow in flows for run in flow.runs]
     runs.sort(key=lambda pair: pair[1].begun.seq)
     if not runs:
-        yield element("p", "Nothing ran.")
+        yield element("p", "There are no runs.")
         return
     yield table(
-        "Everything that ran, the newest first",
-        ("Contract", "Run", "Began", "By", "Agreed", "How it ended", "Results"),
+        "Every run, newest first",
+        ("Contract", "Run", "Began", "By", "Agreed", "Outcome", "Results"),
         [_run_cells(flow, run) for flow, run in newest(runs)],
     )
     yield from left_out(len(runs))
@@ -267,10 +270,10 @@ def _words(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
     words = [(flow, word) for flow in flows for word in flow.words]
     words.sort(key=lambda pair: pair[1].told.seq)
     if not words:
-        yield element("p", "No owner agreed to a contract, or refused one.")
+        yield element("p", "No owner voted on a contract.")
         return
     yield table(
-        "Every word of an owner, the newest first",
+        "Every vote of an owner, newest first",
         ("Contract", "Owner", "Says", "When", "Reason", "Signature"),
         [
             (
@@ -291,7 +294,7 @@ def _signature(word: CaseVote) -> str:
     unheard = "" if word.heard else "; it does not count"
     if not word.body.key:
         return f"not signed{unheard}"
-    whose = "a key of theirs" if word.key_named else "a key that no data set names"
+    whose = "their own key" if word.key_named else "a key that no data set lists"
     return f"signed by {word.body.key[:_DIGEST_SHOWN]}, {whose}{unheard}"
 
 
@@ -306,7 +309,7 @@ def _keys(data: Sequence[DatasetRecord]) -> Iterator[Markup]:
     if not keys:
         return
     yield table(
-        "Every key of an owner, to compare with those that people give you",
+        "Every key of an owner, to compare with the keys that people give you",
         ("Owner", "Data set", "Key"),
         [(owner, of, element("code", key)) for owner, of, key in keys[:SHOWN]],
     )

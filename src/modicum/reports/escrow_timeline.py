@@ -11,19 +11,17 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from modicum.ledger.log.contracts import Contract, RawSignalTerms
-from modicum.ledger.log.events import (
-    ApprovalGiven,
-    Body,
+from modicum.ledger.log.escrow_events import (
     ContractProposed,
     ContractWithdrawn,
     DataRegistered,
     DataShredded,
-    DisclosureRecorded,
     FlowBegun,
     FlowFailed,
     FlowReleased,
     FlowWithheld,
 )
+from modicum.ledger.log.events import ApprovalGiven, Body, DisclosureRecorded
 from modicum.ledger.state.consent import Agreement, Consents, Ownership, consents
 from modicum.ledger.state.datasets import DataSetTerms
 from modicum.ledger.state.flow import disclosure_of, proposer_out

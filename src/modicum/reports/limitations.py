@@ -9,86 +9,83 @@ from modicum.reports.markup import Markup, element, table
 
 #: What a rule promises.
 PROMISES = (
-    "A rule adds up the losses of the mechanisms that it is about, for one instance of"
-    " its privacy unit: one person, one person's day. As long as it stays within its"
-    " limit, two tables that differ in that one instance lead to about equally likely"
-    " results of those mechanisms, within the budget, with everything else that was"
-    " released held fixed.",
-    "This holds however the releases were chosen: teams may have looked at earlier"
-    " results before they asked for the next.",
-    "A rule about everything released is a statement of differential privacy towards"
-    " whoever sees all of it. A rule about an attribute or a category bounds what the"
-    " mechanisms that read it tell about the whole instance; it is not differential"
-    " privacy of the attribute itself, and mechanisms that do not read it may tell"
-    " something about it all the same. A rule in a context is a promise to people who"
-    " see the releases of that context and no others.",
+    "A rule sums the losses of the mechanisms that it matches, for one instance of its"
+    " privacy unit: one person, or one person's day. While the rule is within its"
+    " limit, two tables that differ in that instance lead to about equally likely"
+    " results of those mechanisms, within the budget, with all other releases fixed.",
+    "This holds for adaptively chosen releases: teams may see earlier results before"
+    " they request the next release.",
+    "A rule about all releases is differential privacy towards anyone who sees all of"
+    " them. A rule about an attribute or a category bounds what the mechanisms that"
+    " read it reveal about the whole instance; it is not differential privacy of the"
+    " attribute itself, and mechanisms that do not read the attribute may still reveal"
+    " something about it. A rule in a context is a promise to people who see only the"
+    " releases of that context.",
 )
 #: What it does not promise.
 LIMITS = (
-    "That the descriptions are true. The ledger never saw the data, the programs or the"
-    " noise. What a release read, what bounds were enforced and what noise was added is"
-    " what its maker said.",
-    "Anything about what is not in the ledger: releases nobody recorded, and"
-    " disclosures outside differential privacy, which no rule can count. Where the list"
-    " of such disclosures is not empty, every promise here is one given what they"
-    " told.",
-    "That a rule over its limit protects as its budget says. It denies what falls"
-    " under it, in the cells that are over, so that no decision makes it worse; what"
-    " was spent stands in the table. A past release that is recorded is counted all"
-    " the same.",
-    "That nothing is learned about people. What holds for a group is learned whether or"
-    " not one of them takes part.",
-    "That several instances together are protected as well as one: what bounds one"
-    " person's loss does not bound a family's at the same figure.",
-    "Anything about the time that queries took, or about who saw the raw data.",
+    "That the descriptions are true. The ledger never sees the data, the programs or"
+    " the noise. What a release read, which bounds were enforced and which noise was"
+    " added is what its author declared.",
+    "Anything about what is not in the ledger: unrecorded releases, and disclosures"
+    " outside differential privacy, which no rule can count. If there are such"
+    " disclosures, every promise here is conditional on what they revealed.",
+    "That a rule over its limit protects as its budget says. It denies matching"
+    " releases in the cells that are over, so no decision makes it worse; the table"
+    " shows what was spent. Recorded past releases still count.",
+    "That nothing is learned about people. Facts about a group are learned whether or"
+    " not one person takes part.",
+    "That several instances together are protected as well as one: the bound on one"
+    " person's loss is not a bound on a family's.",
+    "Anything about the run time of queries, or about who saw the raw data.",
 )
 #: What checking a log shows, and what it cannot.
 CHECKED = (
-    "The entries were read from the first to the last. Each carries its number, its"
-    " hash and the hash of the one before it; no release was posted before it was"
-    " started, or taken back after; and every decision was taken again, under the"
-    " policy that was active then and the entries before it, with the same outcome."
-    " Every release was priced again from its description; none states less than that."
+    "All entries were read. Each has its number, its hash and the hash of the one"
+    " before it; no release was published before it was started, or canceled after"
+    " that; and every decision was replayed, under the policy that was active then and"
+    " the entries before it, with the same outcome. Every release was priced again from"
+    " its description; none states a lower loss."
 )
 PINNED = (
-    "Signatures by keys that the reader named show that these entries are the ones that"
-    " were there when the checkpoint was signed."
+    "Signatures by trusted keys show that these entries are the ones that existed when"
+    " the checkpoint was signed."
 )
 NOT_PINNED = (
-    "No entry is vouched for by a key that the reader named. The log contradicts itself"
-    " nowhere, but whoever could write it could have written all of it anew."
+    "No entry is signed by a trusted key. The log is consistent, but anyone who can"
+    " write it could have rewritten all of it."
 )
 NOBODY_PROVES_IDENTITY = (
-    "Names of people are what they called themselves, and times are those of the"
-    " machines that wrote the entries."
+    "Names of people are self-reported, and times are those of the machines that wrote"
+    " the entries."
 )
 #: What a correction of the past is worth.
 CORRECTED = (
-    "A past release is charged where its description says that it read. Here two people"
-    " or more said that it read other periods than were recorded. If they are wrong,"
-    " what is spent is understated where it did read. All else about the release, and"
-    " what its mechanisms cost where they read, follows from what was recorded."
+    "A past release is charged where its description says that it read. At least two"
+    " people corrected the periods that were recorded. If they are wrong, the spent"
+    " budget is understated where the release did read. Everything else about the"
+    " release, including the losses of its mechanisms, follows from the record."
 )
 #: What a word of somebody is worth.
 WORDS = (
-    "A word without a signature is by whoever could write to the ledger as that person."
-    " A signature shows that the holder of a key said this, at this place of this log."
-    " Whose key it is, the policy of the day says, which stands in the log as well: so"
-    " compare the key with the one that its owner gives you. A service that signs for"
-    " the people whom it knows has one key for all of them."
+    "A vote without a signature was made by anyone who could write to the ledger as"
+    " that person. A signature shows that the holder of a key voted, at this place of"
+    " this log. The policy of that time lists the owner of the key, but it is part of"
+    " the log, too: so compare the key with the one that its owner gives you. A service"
+    " that signs for its users has one key for all of them."
 )
 #: What contracts show, and what they cannot.
 CONTRACTS = (
-    "Everything that ran or was let go had a contract, the agreement of as many owners"
-    " of each of its data sets as must agree, and no refusal; all of that was checked."
-    " An exact answer itself is never let go. What programs and sandboxes did, and that"
-    " nothing left the machine past this ledger, no ledger shows."
+    "Every run and disclosure had a contract, approved by the required number of owners"
+    " of each of its data sets and rejected by none; all of that was verified. An exact"
+    " answer itself is never disclosed. No ledger can show what programs and sandboxes"
+    " did, or that nothing left the machine without being recorded."
 )
 #: What a score on exact answers is.
 NOT_PRIVATE = (
-    "A score on exact answers is not differentially private: no epsilon describes it,"
-    " and no rule on this page counts it. What it can tell is counted in bits instead,"
-    " and every promise on this page is one given what it told."
+    "A score on exact answers is not differentially private: no epsilon bounds it, and"
+    " no rule on this page counts it. It is counted in bits instead, and every promise"
+    " on this page is conditional on what it revealed."
 )
 
 
@@ -104,7 +101,8 @@ def believed(unpriced: Unpriced) -> Iterator[Markup]:
     what = "1 release" if count == 1 else f"{count} releases"
     yield element(
         "p",
-        f"{what} could not be priced again, and the stored losses are believed.",
+        f"{what} could not be priced again; their recorded losses are taken as they"
+        " are.",
         class_="near",
     )
     more = count - len(unpriced.first)

@@ -48,15 +48,17 @@ def _sections(statement: Statement) -> Iterator[Markup]:
     yield element("p", _as_of(statement), class_="soft")
     yield from _over(statement.over)
     yield from not_private(statement.story.escrow)
-    yield _section("verified", "What was verified", _verified(statement))
-    yield _section("rules", "Where the rules stand", _rules(statement.rules))
+    yield _section("verified", "Verification", _verified(statement))
+    yield _section("rules", "Rules", _rules(statement.rules))
     yield _section("policies", "Policies", _policies(statement))
     yield _section("releases", "Releases", _releases(statement))
-    yield _section("agreed", "Who agreed", who_agreed(statement))
+    yield _section("agreed", "Approvals", who_agreed(statement))
     escrow = escrowed(statement.story.escrow)
-    yield _section("escrow", "What flowed from data in escrow", escrow)
-    yield _section("assumptions", "Assumptions about the past", _assumed(statement))
-    yield _section("corrections", "Corrections of the past", _corrected(statement))
+    yield _section("escrow", "Flows of data in escrow", escrow)
+    yield _section(
+        "assumptions", "Assumptions about past releases", _assumed(statement)
+    )
+    yield _section("corrections", "Corrections of past releases", _corrected(statement))
     yield _section("outside", "Outside differential privacy", _disclosures(statement))
     yield _section("remarks", "Remarks", _remarks(statement))
     yield _section("promises", "What a rule promises", _promises())
@@ -71,7 +73,7 @@ def _section(name: str, title: str, contents: Iterable[Markup]) -> Markup:
 def _as_of(statement: Statement) -> str:
     last = statement.story.last
     if last is None:
-        return f"{statement.source}, without an entry"
+        return f"{statement.source}, without entries"
     return f"{statement.source}, as of entry {last.seq} of {minute(last.at)}"
 
 
@@ -86,8 +88,8 @@ def _over(rules: Sequence[RuleLine]) -> Iterator[Markup]:
         element("p", f"{count} over the limit: ", names, class_="over"),
         element(
             "p",
-            "What was released already exceeds them. From here on they deny what falls"
-            " under them: of a rule with several cells, in the cells that are over.",
+            "Past releases exceed them. They deny all further matching releases; a rule"
+            " with several cells does so in the cells that are over.",
         ),
         class_="box",
         role="note",
@@ -114,8 +116,8 @@ def _verified(statement: Statement) -> Iterator[Markup]:
     )
     if verified.findings:
         yield table(
-            "Checkpoints and receipts, all of which hold",
-            ("From", "Entry", "Signed", "Key", "Key named as trusted"),
+            "Verified checkpoints and receipts",
+            ("From", "Entry", "Signed", "Key", "Trusted key"),
             [
                 (
                     one.source,
@@ -132,7 +134,7 @@ def _verified(statement: Statement) -> Iterator[Markup]:
 
 def _rules(rules: Sequence[RuleLine]) -> Iterator[Markup]:
     yield table(
-        "Every rule over everything released, those over their limit first",
+        "Every rule over all releases, those over their limit first",
         ("Rule", "Unit", "Spent", "Limit", "Share", "State", "About"),
         [_rule_cells(rule) for rule in rules[:SHOWN]],
     )
@@ -174,8 +176,8 @@ def _accepted(rule: RuleLine) -> str:
 
 def _policies(statement: Statement) -> Iterator[Markup]:
     yield table(
-        "Every activation, oldest first; the last one holds",
-        ("Policy", "Since", "By", "Reason", "Accepted though exceeded", "Digest"),
+        "Every activation, oldest first; the last one is active",
+        ("Policy", "Since", "By", "Reason", "Accepted conflicts", "Digest"),
         [
             (
                 one.name,
@@ -196,11 +198,11 @@ def _releases(statement: Statement) -> Iterator[Markup]:
     yield element(
         "p",
         f"{len(releases)} releases were allowed or recorded, {statement.given_up} of"
-        f" them given up before they started; {story.denials} requests were denied."
-        " A denial spends nothing.",
+        f" them canceled or expired before they started; {story.denials} requests were"
+        " denied. A denial spends nothing.",
     )
     yield table(
-        "The newest first",
+        "Newest first",
         ("Release", "Status", "Since", "By", "Mechanisms", "Reads", "Approved by"),
         [_release_cells(one) for one in newest(releases)],
     )
@@ -225,12 +227,12 @@ def _assumed(statement: Statement) -> Iterator[Markup]:
     recorded = statement.story.kinds["past-recorded"]
     yield element(
         "p",
-        f"{recorded} releases happened before they were recorded. They are counted as"
-        f" described; of {len(past)} it is noted what was assumed.",
+        f"{recorded} releases were recorded after the fact. They are counted as"
+        f" described; {len(past)} of them note their assumptions.",
     )
     if past:
         yield table(
-            "What was assumed, in the words of whoever recorded it",
+            "Assumptions, as recorded",
             ("Release", "Assumptions"),
             [(one.id, "; ".join(one.assumptions)) for one in newest(past)],
         )
@@ -240,12 +242,12 @@ def _assumed(statement: Statement) -> Iterator[Markup]:
 def _corrected(statement: Statement) -> Iterator[Markup]:
     found = statement.story.corrections
     if not found:
-        yield element("p", "Nothing that was recorded was corrected.")
+        yield element("p", "There are no corrections.")
         return
     yield element("p", limitations.CORRECTED)
     yield table(
-        "The newest first",
-        ("Release", "Asked for by", "Why", "Approved by", "Why", "Before", "Now"),
+        "Newest first",
+        ("Release", "Requested by", "Why", "Approved by", "Why", "Before", "Now"),
         [
             (
                 one.body.release.id,
@@ -273,9 +275,11 @@ def _disclosures(statement: Statement) -> Iterator[Markup]:
     found = statement.story.disclosures
     invariants = statement.policy.policy.disclosed_invariants
     if not found and not invariants:
-        yield element("p", "Nothing of the kind is recorded.")
+        yield element("p", "None recorded.")
         return
-    yield element("p", "Every promise on this page is one given what is listed here.")
+    yield element(
+        "p", "Every promise on this page is conditional on what is listed here."
+    )
     if found:
         yield table(
             "Disclosures",
@@ -292,7 +296,9 @@ def _disclosures(statement: Statement) -> Iterator[Markup]:
             ],
         )
     if invariants:
-        yield element("p", "The active policy says that these are published exactly:")
+        yield element(
+            "p", "The active policy declares that these are published exactly:"
+        )
         yield element("ul", *(element("li", one) for one in invariants))
 
 
@@ -302,7 +308,7 @@ def _remarks(statement: Statement) -> Iterator[Markup]:
         yield element("p", "There are none.")
         return
     yield table(
-        "What people noted",
+        "Remarks",
         ("About", "Who", "When", "Remark"),
         [
             (one.about or "the ledger", told.actor, when(told), one.text)

@@ -20,8 +20,8 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
-    event_name,
 )
+from modicum.ledger.state.lifecycle import STATUS_AFTER
 from modicum.reports.approval_cases import Cases
 from modicum.reports.escrow_timeline import EscrowTimeline
 from modicum.reports.log_position import Placed
@@ -39,7 +39,7 @@ class ReleaseTimeline:
         attributes: The attributes that it reads, sorted.
         metadata: The open text that came with it.
         policy: Digest of the policy that it was decided by.
-        approved_by: Who agreed to it.
+        approved_by: Approvals to it.
         assumptions: What was assumed of a past release.
         changed_at: When it came to stand where it stands.
         reason: Why it was given up; empty otherwise.
@@ -79,7 +79,7 @@ class Correction:
 
     @property
     def approved_by(self) -> tuple[str, ...]:
-        """Who agreed: whom the policy asks, and who made it."""
+        """Approvals: whom the policy asks, and who made it."""
         return tuple(dict.fromkeys((*self.body.approved_by, self.told.actor)))
 
 
@@ -125,7 +125,7 @@ class Timeline:
         """Add one event."""
         told = Placed(seq, event.at, event.actor, event.version)
         self.last = told
-        self.kinds[event_name(event.body)] += 1
+        self.kinds[event.body.kind] += 1
         self.matters.tell(told, event.body)
         self.escrow.tell(told, event.body)
         match event.body:
@@ -179,7 +179,7 @@ class Timeline:
         body: ReleaseStarted | ReleasePosted | ReleaseVoided | ReleaseExpired,
     ) -> None:
         release = self.releases[body.release]
-        release.status = event_name(body).removeprefix("release-")
+        release.status = STATUS_AFTER[type(body)].value
         release.changed_at = told.at
         if isinstance(body, ReleaseVoided):
             release.reason = body.reason

@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
+from msgspec import Struct
+
 from modicum.core.errors import Code, InvariantError, Problem, VerificationError
-from modicum.core.record import dataclass
 from modicum.ledger import Record
 
 #: A page ends after so many records, or so many bytes of contents.
@@ -15,8 +16,7 @@ PAGE_RECORDS = 1000
 PAGE_BYTES = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """Some records in order, and how far the log went when they were fetched.
 
     Attributes:

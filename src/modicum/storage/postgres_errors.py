@@ -39,11 +39,11 @@ _TRY_AGAIN = (
 )
 _UNKNOWN_OUTCOME = (
     "it may or may not have been stored; submit again with the same id, it is one"
-    " release; after a start or a post, look first:  modicum release show ID"
+    " release; after `start` or `publish`, look first:  modicum release show ID"
 )
 _NO_RIGHT = (
     "let the ledger's owner grant this role what it needs; a role that may only read"
-    " cannot submit, start or post"
+    " cannot submit, start or publish"
 )
 _NO_ROLE = "correct the user in the URL, and the password in ~/.pgpass"
 _NO_DATABASE = "correct the database in the URL, or make it with  createdb"

@@ -6,10 +6,8 @@ Nothing of it is in the chain, in an audit bundle or in a snapshot.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, LiteralString, Protocol, runtime_checkable
-
-from modicum.core.record import dataclass
 
 #: A turn that keeps answers forgets at most so many old ones: more than a batch keeps,
 #: so that they do not pile up.

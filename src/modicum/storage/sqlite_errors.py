@@ -33,7 +33,7 @@ _OUTSIDE = (
 #: Whoever was answered can rely on it; whoever was not cannot tell.
 _TRY_AGAIN = (
     "nothing is acknowledged that was not stored; submit again with the same id, it is"
-    " one release; after a start or a post, look first:  modicum release show ID"
+    " one release; after `start` or `publish`, look first:  modicum release show ID"
 )
 
 

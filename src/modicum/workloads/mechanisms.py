@@ -15,7 +15,6 @@ from types import MappingProxyType
 from modicum.accounting.amplification import (
     poisson,
     poisson_gaussian,
-    poisson_laplace,
 )
 from modicum.accounting.budgets import ApproxBudget
 from modicum.accounting.calibration import Family, calibrate
@@ -25,6 +24,7 @@ from modicum.accounting.mechanisms import (
     gaussian_rho,
     laplace,
     pate_gnmax,
+    poisson_laplace,
     randomized_response,
     sparse_vector,
 )

@@ -42,11 +42,11 @@ class Serving(Protocol):
         """Note that rows are about to be read."""
         ...
 
-    def post(self, release: str, *, actor: str = "") -> Standing:
+    def publish(self, release: str, *, actor: str = "") -> Standing:
         """Note that a started release is out."""
         ...
 
-    def void(self, release: str, *, reason: str, actor: str = "") -> Standing:
+    def cancel(self, release: str, *, reason: str, actor: str = "") -> Standing:
         """Give up a reservation that was not started."""
         ...
 
@@ -89,14 +89,14 @@ class Governed:
         """Decide a release and, if it is allowed, reserve its loss."""
         return self.decider.submit(release, actor=self.actor)
 
-    def void(self, release: str, *, reason: str) -> Standing:
+    def cancel(self, release: str, *, reason: str) -> Standing:
         """Give up a reservation that was not started."""
-        return self.decider.void(release, reason=reason, actor=self.actor)
+        return self.decider.cancel(release, reason=reason, actor=self.actor)
 
     def start(self, release: str) -> Standing:
         """Note that rows are about to be read."""
         return self.decider.start(release, actor=self.actor)
 
-    def post(self, release: str) -> Standing:
+    def publish(self, release: str) -> Standing:
         """Note that a started release is out."""
-        return self.decider.post(release, actor=self.actor)
+        return self.decider.publish(release, actor=self.actor)

@@ -56,7 +56,7 @@ class KnownHead(NamedTuple):
                 f"the ledger {store.name} is not the one with the known head"
                 f" {self.seq}:{self.digits[:12]}: it {has}",
                 "restore a newer copy. To go on without the entries that are lost,"
-                " record what they spent with  modicum release record-past,  then"
+                " record what they spent with  modicum release backfill,  then"
                 " remove the head file, or name another  --known-head",
             )
 

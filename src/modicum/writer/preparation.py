@@ -13,7 +13,7 @@ from typing import TypedDict, Unpack
 
 from modicum.api.local import Clock
 from modicum.api.local.evaluation import Description
-from modicum.api.local.submit import Submitter, prepared, prepared_past
+from modicum.api.local.submit import Submitter, prepared, prepared_backfill
 from modicum.core.document import from_python
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.ops.wiring import printable_actor
@@ -29,7 +29,7 @@ from modicum.writer.queue import QueuedRequest, not_read
 class SubmitOptions(TypedDict):
     """How a release is submitted; see `Decider.submit`."""
 
-    post: bool
+    publish: bool
     reserve_seconds: int
     bound: ReservationBound | None
 
@@ -118,7 +118,7 @@ class Preparation:
         own = self._kept(release)
 
         def work(compiled: CompiledPolicy) -> Work:
-            return partial(self._bringing_in.count, prepared_past(own, compiled))
+            return partial(self._bringing_in.count, prepared_backfill(own, compiled))
 
         return self._waiting(work, actor)
 

@@ -147,7 +147,7 @@ class Decider:
         self,
         release: Description,
         *,
-        post: bool = False,
+        publish: bool = False,
         reserve_seconds: int = RESERVATION_SECONDS,
         actor: str = "",
         timeout: float | None = None,
@@ -159,7 +159,7 @@ class Decider:
 
         Args:
             release: The release.
-            post: Also start and post it, for a release that is already out.
+            publish: Also start and publish it, for a release that is already out.
             reserve_seconds: How long its reservation stands if it is not started.
             actor: Who asks; by default the decider's own.
             timeout: How many seconds to wait; None for as long as it takes. A
@@ -177,7 +177,9 @@ class Decider:
                 time is over; the same release may be submitted again.
             Replayed: If it was done before under the key of `once`.
         """
-        how = SubmitOptions(post=post, reserve_seconds=reserve_seconds, bound=None)
+        how = SubmitOptions(
+            publish=publish, reserve_seconds=reserve_seconds, bound=None
+        )
         waiting = self._clerk.asked(release, actor, **how)
         waiting.once = once
         began = time.monotonic()
@@ -197,7 +199,7 @@ class Decider:
         self,
         release: Description,
         *,
-        post: bool = False,
+        publish: bool = False,
         reserve_seconds: int = RESERVATION_SECONDS,
         actor: str = "",
         once: IdempotencyKey | None = None,
@@ -211,7 +213,7 @@ class Decider:
 
         Args:
             release: The release.
-            post: As for `submit`.
+            publish: As for `submit`.
             reserve_seconds: As for `submit`.
             actor: As for `submit`.
             once: As for `submit`.
@@ -222,7 +224,11 @@ class Decider:
             UnavailableError: If too many wait.
         """
         waiting = self._clerk.submission(
-            release, actor, post=post, reserve_seconds=reserve_seconds, bound=bound
+            release,
+            actor,
+            publish=publish,
+            reserve_seconds=reserve_seconds,
+            bound=bound,
         )
         waiting.once = once
         return self._desk.join(waiting)
@@ -231,7 +237,7 @@ class Decider:
         self,
         releases: Sequence[Description],
         *,
-        post: bool = False,
+        publish: bool = False,
         reserve_seconds: int = RESERVATION_SECONDS,
         actor: str = "",
     ) -> list[Decision | ModicumError]:
@@ -239,7 +245,7 @@ class Decider:
 
         Args:
             releases: The releases.
-            post: As for `submit`, for all of them.
+            publish: As for `submit`, for all of them.
             reserve_seconds: As for `submit`.
             actor: As for `submit`.
 
@@ -253,7 +259,7 @@ class Decider:
 
         def waiting(one: Description) -> QueuedRequest:
             return self._clerk.submission(
-                one, actor, post=post, reserve_seconds=reserve_seconds, bound=None
+                one, actor, publish=publish, reserve_seconds=reserve_seconds, bound=None
             )
 
         answers: list[Decision | ModicumError] = []
@@ -267,7 +273,7 @@ class Decider:
                 return answers + [mistake] * (len(releases) - first)
         return answers
 
-    def record_past(
+    def backfill(
         self,
         release: Description,
         *,
@@ -275,7 +281,7 @@ class Decider:
         timeout: float | None = None,
         once: IdempotencyKey | None = None,
     ) -> Decision:
-        """Count a release that happened before. See `Workspace.record_past`.
+        """Count a release that happened before. See `Workspace.backfill`.
 
         Args:
             release: The release; what is not known is assumed to be the worst.
@@ -312,10 +318,10 @@ class Decider:
         """
         return self._step(ReleaseStarted(release), actor, once)
 
-    def post(
+    def publish(
         self, release: str, *, actor: str = "", once: IdempotencyKey | None = None
     ) -> Standing:
-        """Note that a started release is out. See `Workspace.post`.
+        """Note that a started release is out. See `Workspace.publish`.
 
         Args:
             release: The id.
@@ -329,7 +335,7 @@ class Decider:
         """
         return self._step(ReleasePosted(release), actor, once)
 
-    def void(
+    def cancel(
         self,
         release: str,
         *,
@@ -337,7 +343,7 @@ class Decider:
         actor: str = "",
         once: IdempotencyKey | None = None,
     ) -> Standing:
-        """Give up a reservation that was not started. See `Workspace.void`.
+        """Give up a reservation that was not started. See `Workspace.cancel`.
 
         Args:
             release: The id.

@@ -22,7 +22,6 @@ from modicum.accounting.amplification import (
     amplified_eps,
     poisson,
     poisson_gaussian,
-    poisson_laplace,
     poisson_substitute,
     shared_sample,
     unit_level_rate,
@@ -38,6 +37,7 @@ from modicum.accounting.mechanisms import (
     declared_renyi,
     gaussian,
     laplace,
+    poisson_laplace,
     randomized_response,
 )
 from modicum.core.errors import Code, InputError

@@ -21,19 +21,19 @@ from modicum.accounting.budgets import (
 )
 from modicum.accounting.calibration import Family, calibrate, meets, most, most_runs
 from modicum.accounting.curves import Curve
-from modicum.accounting.mechanism_registry import (
-    KINDS,
-    calibrated,
-    curve_of_kind,
-    kind_named,
-)
+from modicum.accounting.mechanisms import ACCOUNT_KINDS as KINDS
 from modicum.accounting.mechanisms import (
     declared_pure,
     gaussian,
     gaussian_rho,
     laplace,
 )
-from modicum.accounting.sampled_mechanisms import sampled_curve
+from modicum.accounting.named_mechanisms import (
+    calibrated,
+    curve_of_kind,
+    kind_named,
+    sampled_curve,
+)
 from modicum.core.errors import Code, InputError
 
 ONE = Fraction(1)

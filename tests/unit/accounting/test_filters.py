@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 import pytest
+from msgspec.structs import replace
 from oracle import accounting as oracle
 from samples import prices
 
@@ -24,6 +25,7 @@ from modicum.accounting import (
     Unlimited,
     ZcdpBudget,
     filter_for,
+    refuse_unproven,
 )
 from modicum.accounting.budgets import RenyiBudget
 from modicum.accounting.conversions.moments import renyi_cap, tightest_epsilon, zcdp_cap
@@ -441,3 +443,20 @@ def test_pitfall_18_mechanisms_and_conversions_share_one_delta(name: str) -> Non
     certain = Loss((0,) * DELTA + (10**18,))
     total = total_of([certain, certain])
     assert not filter_for(ApproxBudget(ONE, Fraction(99, 100)), name).admits(total)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_what_is_refused_without_caps_is_what_has_none(name: str) -> None:
+    """At the extremes of budgets, nothing is left for a decision to refuse."""
+
+    def mistake(function: Callable[[Budget, str], object], budget: Budget) -> str:
+        try:
+            function(budget, name)
+        except InputError as error:
+            return str(error)
+        return ""
+
+    for eps in (Fraction(1, 10**18), Fraction(1), Fraction(10**6), Fraction(10**30)):
+        for delta in (Fraction(1, 10**40), Fraction(1, 2), 1 - Fraction(1, 10**18)):
+            budget = ApproxBudget(eps, delta)
+            assert mistake(refuse_unproven, budget) == mistake(filter_for, budget)

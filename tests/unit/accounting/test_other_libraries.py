@@ -23,7 +23,6 @@ from modicum.accounting.amounts import Amount
 from modicum.accounting.amplification import (
     poisson,
     poisson_gaussian,
-    poisson_laplace,
     without_replacement,
 )
 from modicum.accounting.curves import Curve
@@ -35,6 +34,7 @@ from modicum.accounting.mechanisms import (
     gaussian,
     laplace,
     pate_gnmax,
+    poisson_laplace,
     randomized_response,
 )
 from modicum.accounting.mechanisms.pate_data_dependent import pate_gnmax_data_dependent

@@ -1,13 +1,12 @@
-"""Who agreed and who is missing, against a plain reading of the rules in words."""
+"""Approvals and who is missing, against a plain reading of the rules in words."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from samples.small import POLICY, compiled
 
 from modicum.ledger.decision.approvals import (

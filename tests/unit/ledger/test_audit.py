@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from oracle.audited_people import People
 from samples.audited import described_anew, key
 from samples.small import NOON, POLICY, compiled, counts
@@ -100,7 +101,7 @@ def looked_at(event: Event, head: str) -> Event:
     body = event.body
     if not isinstance(body, ApprovalGiven) or body.head:
         return event
-    return replace(event, body=replace(body, head=head))
+    return structs.replace(event, body=structs.replace(body, head=head))
 
 
 def chained(said: Sequence[Event]) -> list[Record]:
@@ -132,7 +133,7 @@ def breaks(said: Sequence[Event], why: str) -> None:
 
 def with_mechanism(one: RecordedRelease, **changes: Any) -> RecordedRelease:
     (mechanism,) = one.mechanisms
-    return replace(one, mechanisms=(replace(mechanism, **changes),))
+    return structs.replace(one, mechanisms=(replace(mechanism, **changes),))
 
 
 def described(one: RecordedRelease, **changes: Any) -> Mapping[str, Any]:
@@ -162,16 +163,16 @@ TWIN: RecordedMechanism = ONE.mechanisms[0]
         ),
         with_mechanism(ONE, part=YEARS),
         with_mechanism(ONE, description=described(ONE, periods=[["2026-01-01", None]])),
-        replace(ONE, labels={}),
-        replace(ONE, labels={"ml": "grey"}),
-        replace(ONE, mechanisms=(TWIN, TWIN)),
-        replace(ONE, mechanisms=()),
-        replace(ONE, content="0" * 64),
-        replace(ONE, metadata={"purpose": "press"}),
-        replace(ONE, given=()),
-        replace(ONE, given=None),
-        replace(ONE, given=("more",)),
-        replace(ONE, labels={"ml": "none"}),
+        structs.replace(ONE, labels={}),
+        structs.replace(ONE, labels={"ml": "grey"}),
+        structs.replace(ONE, mechanisms=(TWIN, TWIN)),
+        structs.replace(ONE, mechanisms=()),
+        structs.replace(ONE, content="0" * 64),
+        structs.replace(ONE, metadata={"purpose": "press"}),
+        structs.replace(ONE, given=()),
+        structs.replace(ONE, given=None),
+        structs.replace(ONE, given=("more",)),
+        structs.replace(ONE, labels={"ml": "none"}),
         with_mechanism(ONE, description=described(ONE, name=["counts"])),
         with_mechanism(ONE, description=described(ONE, kind=["gaussian"])),
         with_mechanism(ONE, description=described(ONE, kind=None)),
@@ -206,9 +207,9 @@ def test_a_label_is_given_where_it_is_not_the_default() -> None:
     assert holds(events(activated(SMALL), reserved(plain))) == 1
     assert described_anew(plain) == plain
     assert described_anew(ONE) == ONE
-    forged = replace(plain, labels={"ml": "black-box"})
+    forged = structs.replace(plain, labels={"ml": "black-box"})
     breaks(events(activated(SMALL), reserved(forged)), "not the digest")
-    twice = replace(ONE, given=("ml", "ml"))
+    twice = structs.replace(ONE, given=("ml", "ml"))
     breaks(events(activated(SMALL), reserved(twice)), "not the digest")
 
 
@@ -240,7 +241,7 @@ def test_a_denial_of_what_stands_is_found() -> None:
 def test_a_time_that_falls_is_found() -> None:
     said = events(activated(SMALL), reserved(ONE), ReleaseStarted("r-1"))
     assert holds(said) == 1
-    said[1] = replace(said[1], at="2026-05-01T11:59:59.999999Z")
+    said[1] = structs.replace(said[1], at="2026-05-01T11:59:59.999999Z")
     breaks(said[:2], "older than the entry before")
 
 
@@ -286,7 +287,7 @@ def test_a_word_in_a_role_of_others_is_found(
 def test_an_approval_names_what_it_is_about() -> None:
     one = release(under=ASKING)
     begun, booked = activated(ASKING), reserved(one, "olga", under=ASKING)
-    other = replace(word(one.content), id="r-2")
+    other = structs.replace(word(one.content), id="r-2")
     breaks(events(begun, ("olga", other), booked), "under another id")
     breaks(
         events(begun, ("olga", word(one.content)), ("pavel", other)),
@@ -300,7 +301,7 @@ def test_an_approval_names_what_it_is_about() -> None:
 @pytest.mark.spec("LED-17")
 def test_what_was_approved_cannot_be_replaced_by_something_else() -> None:
     harmless = release(rho="0.0001", under=ASKING)
-    big = replace(release(rho="0.004", under=ASKING), content=harmless.content)
+    big = structs.replace(release(rho="0.004", under=ASKING), content=harmless.content)
     agreed = ("olga", word(harmless.content))
     said = events(activated(ASKING), agreed, reserved(big, "olga", under=ASKING))
     breaks(said, "not the digest")
@@ -320,7 +321,7 @@ ASKED = release(under=SIGNING)
 
 def signed_word(head: str, by: int = 1, **said: Any) -> ApprovalGiven:
     """Return what olga signs at a head, with one of the keys."""
-    body = replace(word(ASKED.content), head=head, **said)
+    body = structs.replace(word(ASKED.content), head=head, **said)
     policy = SIGNING.policy.digest
     return signed(body, by="olga", policy=policy, signer=key(by))
 
@@ -368,17 +369,20 @@ def test_what_was_signed_holds() -> None:
     ],
 )
 def test_anything_else_than_what_was_signed_is_found(changes: dict[str, Any]) -> None:
-    found_twice(approved(lambda body: replace(body, **changes)), "its signature")
+    found_twice(
+        approved(lambda body: structs.replace(body, **changes)), "its signature"
+    )
 
 
 @pytest.mark.spec("LED-22")
 def test_a_signature_for_another_release_policy_or_person_is_found() -> None:
     other = release("r-1", rho="0.002", under=SIGNING)
     found_twice(
-        approved(lambda body: replace(body, content=other.content)), "its signature"
+        approved(lambda body: structs.replace(body, content=other.content)),
+        "its signature",
     )
     begun = approved(lambda body: body)
-    begun[-1] = replace(begun[-1], actor="pavel")
+    begun[-1] = structs.replace(begun[-1], actor="pavel")
     found_twice(begun, "its signature")
     renamed = compiled(SIGNING.policy.text.replace("name: small", "name: other"))
     first = events(activated(renamed), ("ann", asks_for(ASKED, renamed)))
@@ -412,14 +416,14 @@ def test_between_looking_and_approving_reservations_may_expire() -> None:
     """All at one time; a word that looked into the midst of them is none."""
     ones = [release(f"x-{n}", rho="0.0001") for n in range(3)]
     begun = events(activated(SMALL), *(reserved(one) for one in ones))
-    asking = replace(events(activated(ASKING))[0], at=LATER)
+    asking = structs.replace(events(activated(ASKING))[0], at=LATER)
     seen = events(*(ReleaseExpired(one.id) for one in ones))
-    gone = [replace(one, at=LATER) for one in seen]
+    gone = [structs.replace(one, at=LATER) for one in seen]
     said = [*begun, asking, *gone]
     agreed = word(release(under=ASKING).content)
     heads = [one.hash for one in chained(said)]
     for place, fits in ((-1, True), (-4, True), (-2, False), (-3, False), (-5, False)):
-        body = replace(agreed, head=heads[place])
+        body = structs.replace(agreed, head=heads[place])
         log = [*said, Event(LATER, "olga", body)]
         if fits:
             holds(log)
@@ -487,21 +491,21 @@ def test_what_waits_is_what_it_says_it_is() -> None:
     ]
     for said, why in cases:
         found_twice(events(*said), why)
-    cheap = replace(other, content=ASKED.content)
+    cheap = structs.replace(other, content=ASKED.content)
     breaks(events(begun, ("ann", asks_for(cheap))), "not the digest")
     breaks(events(begun, ("ann", asks_for(ASKED, SMALL))), "not active")
     new = SMALL.policy
     proposed = PolicyProposed(new.digest, new.name, new.text, "simpler")
     own = SIGNING.policy
     for body, why in (
-        (replace(proposed, digest="0" * 64), "digest"),
-        (replace(proposed, name="another"), "name"),
-        (replace(proposed, text=own.text), "digest"),
+        (structs.replace(proposed, digest="0" * 64), "digest"),
+        (structs.replace(proposed, name="another"), "name"),
+        (structs.replace(proposed, text=own.text), "digest"),
         (PolicyProposed(own.digest, own.name, own.text, "x"), "cannot happen here"),
     ):
         found_twice(events(begun, body), why)
     found_twice(events(begun, proposed, proposed), "cannot happen here")
-    breaks(events(begun, replace(proposed, text="x")), "does not compile")
+    breaks(events(begun, structs.replace(proposed, text="x")), "does not compile")
 
 
 # --- policies -----------------------------------------------------------------------
@@ -562,10 +566,10 @@ def test_nothing_comes_before_the_first_policy() -> None:
 @pytest.mark.spec("LED-17")
 def test_a_policy_has_its_name_and_a_reason_to_replace_another() -> None:
     begun, then = activated(SMALL), activated(TIGHTER)
-    assert holds(events(replace(begun, reason=""), then)) == 0
-    breaks(events(replace(begun, name="approved")), "the name it names")
+    assert holds(events(structs.replace(begun, reason=""), then)) == 0
+    breaks(events(structs.replace(begun, name="approved")), "the name it names")
     for reason in ("", "  "):
-        breaks(events(begun, replace(then, reason=reason)), "without a reason")
+        breaks(events(begun, structs.replace(then, reason=reason)), "without a reason")
 
 
 @pytest.mark.spec("LED-17")
@@ -574,9 +578,11 @@ def test_a_plan_of_what_is_not_there_is_found() -> None:
     opened = RoundOpened("one", {"user": 10})
     plan = PlanCommitted("plan", "one", "0" * 64, ("r-1",))
     assert holds(events(*begun, opened, plan)) == 1
-    ghost = replace(plan, releases=("r-1", "ghost"))
+    ghost = structs.replace(plan, releases=("r-1", "ghost"))
     breaks(events(*begun, opened, ghost), "not there")
-    breaks(events(*begun, replace(opened, unlocked={"nobody": 1})), "does not have")
+    breaks(
+        events(*begun, structs.replace(opened, unlocked={"nobody": 1})), "does not have"
+    )
 
 
 @pytest.mark.spec("LED-3")

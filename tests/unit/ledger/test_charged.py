@@ -9,6 +9,7 @@ import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples.stored import to_plain
 
 from modicum.accounting import COORDINATES, INFINITE, ORDERS, Loss, mechanisms
 from modicum.accounting.curves import Curve
@@ -17,7 +18,7 @@ from modicum.accounting.group_privacy import group
 from modicum.core.document import from_python
 from modicum.core.rationals import DELTA_UNIT
 from modicum.ledger.decision.charges import UNKNOWN, charged, charged_by_unit, doubled
-from modicum.ledger.log.event_codec import from_plain, to_plain
+from modicum.ledger.log.codec import from_plain
 from modicum.ledger.log.events import Event, PastRecorded
 from modicum.ledger.log.recorded_release import (
     RecordedMechanism,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
+from msgspec.structs import replace
 from samples.contracts import SHA, activation, releases
 from samples.small import compiled
 
@@ -24,25 +25,26 @@ from modicum.ledger.log.contracts import (
     from_plain,
     to_plain,
 )
+from modicum.ledger.log.escrow_events import (
+    ContractProposed,
+    ContractWithdrawn,
+    DataRegistered,
+    DataShredded,
+    FlowBegun,
+    FlowFailed,
+    FlowReleased,
+    FlowWithheld,
+)
 from modicum.ledger.log.events import (
     EVENT_VERSION,
     Annotated,
     ApprovalGiven,
     Body,
-    ContractProposed,
-    ContractWithdrawn,
-    DataRegistered,
-    DataShredded,
     DisclosureRecorded,
     Event,
-    FlowBegun,
-    FlowFailed,
-    FlowReleased,
-    FlowWithheld,
     ReleaseReserved,
     ReleaseStarted,
 )
-from modicum.ledger.replay.snapshot import _state as restored_plain
 from modicum.ledger.state.flow import disclosed, disclosure_of
 from modicum.release import EVERYTHING
 
@@ -148,7 +150,7 @@ class Log:
 
 
 def restored(state: State) -> State:
-    return restored_plain(json.loads(json.dumps(state.small_to_plain())))
+    return State.restored(json.loads(json.dumps(state.small_to_plain())))
 
 
 def word(state: State, digest: str, *, yes: bool = True) -> ApprovalGiven:
@@ -234,20 +236,20 @@ def test_terms_of_another_form_are_none(field: str, value: object) -> None:
 @pytest.mark.spec("ESC-2")
 def test_whose_data_it_is_never_changes() -> None:
     log = Log()
-    again = replace(log.registered, version=2)
+    again = structs.replace(log.registered, version=2)
     for other in (
-        replace(again, owners={"olga": ()}),
-        replace(again, owners={**again.owners, "olga": (SHA,)}),
-        replace(again, quorum=2),
-        replace(again, bits_max=9),
-        replace(again, contracts_max=1),
+        structs.replace(again, owners={"olga": ()}),
+        structs.replace(again, owners={**again.owners, "olga": (SHA,)}),
+        structs.replace(again, quorum=2),
+        structs.replace(again, bits_max=9),
+        structs.replace(again, contracts_max=1),
     ):
         log.refuses("olga", other, "other owners or limits")
     log.refuses("amir", again, "does not own")
     log.does("pavel", again)
     log.refuses("pavel", again, "version 2 .* comes after version 2")
-    log.refuses("pavel", replace(again, version=1), "comes after version 2")
-    log.does("olga", replace(again, version=7))  # Numbers may be left out.
+    log.refuses("pavel", structs.replace(again, version=1), "comes after version 2")
+    log.does("olga", structs.replace(again, version=7))  # Numbers may be left out.
     log.does("quin", DataShredded("visits", 1, "law"))
     log.refuses("quin", DataShredded("visits", 1, "law"), "shredded before")
     log.refuses("quin", DataShredded("visits", 3, "law"), "has no version 3")
@@ -268,7 +270,7 @@ def test_data_has_owners_who_can_agree(
     owners: dict[str, tuple[str, ...]], quorum: int, why: str
 ) -> None:
     log = Log()
-    body = replace(log.registered, id="wages", owners=owners, quorum=quorum)
+    body = structs.replace(log.registered, id="wages", owners=owners, quorum=quorum)
     with pytest.raises(ConflictError) as caught:
         log.does("olga", body)
     (problem,) = caught.value.problems
@@ -346,7 +348,7 @@ def test_before_version_5_who_proposed_counted() -> None:
 @pytest.mark.spec("ESC-14")
 def test_rows_are_replaced_by_as_many_owners_as_must_agree() -> None:
     log = Log(quorum=2)
-    again = replace(log.registered, version=2)
+    again = structs.replace(log.registered, version=2)
     log.does("olga", again)
     new = {"t": Version("visits", 2)}
     proposal = ContractProposed(log.asked(data=new), "why")
@@ -357,10 +359,12 @@ def test_rows_are_replaced_by_as_many_owners_as_must_agree() -> None:
     content = data.versions[2].content(Version("visits", 2))
     word = ApprovalGiven("data", "visits", content, True, ("owner",), "so")
     log.refuses("amir", word, "does not speak as an owner")
-    log.refuses("pavel", replace(word, roles=("officer",)), "does not speak as an")
-    log.refuses("pavel", replace(word, id="wages"), "no version of .* waits")
-    log.refuses("pavel", replace(word, content=SHA), "no version of .* waits")
-    log.does("quin", replace(word, approves=False))
+    log.refuses(
+        "pavel", structs.replace(word, roles=("officer",)), "does not speak as an"
+    )
+    log.refuses("pavel", structs.replace(word, id="wages"), "no version of .* waits")
+    log.refuses("pavel", structs.replace(word, content=SHA), "no version of .* waits")
+    log.does("quin", structs.replace(word, approves=False))
     log.does("pavel", word)  # One refusal blocks.
     log.refuses("amir", proposal, "waits for its owners")
     log.does("quin", word)
@@ -368,25 +372,25 @@ def test_rows_are_replaced_by_as_many_owners_as_must_agree() -> None:
     assert data.newest == 2
     log.does("amir", proposal)
     # What is not agreed to can be shredded, and is agreed to no more.
-    log.does("pavel", replace(again, version=3))
+    log.does("pavel", structs.replace(again, version=3))
     third = data.versions[3].content(Version("visits", 3))
     log.does("quin", DataShredded("visits", 3, "a mistake"))
-    log.refuses("olga", replace(word, content=third), "no version of .* waits")
+    log.refuses("olga", structs.replace(word, content=third), "no version of .* waits")
 
 
 @pytest.mark.spec("ESC-14")
 def test_registering_is_no_agreement_of_an_owner_with_keys() -> None:
     log = Log(owners={"olga": (SHA,), "pavel": ()})
-    log.does("olga", replace(log.registered, version=2))
+    log.does("olga", structs.replace(log.registered, version=2))
     assert log.state.escrow.data["visits"].newest == 1
-    log.does("pavel", replace(log.registered, version=3))
+    log.does("pavel", structs.replace(log.registered, version=3))
     assert log.state.escrow.data["visits"].newest == 3
 
 
 @pytest.mark.spec("ESC-14")
 def test_before_version_5_one_owner_replaced_rows() -> None:
     log = Log(quorum=2, version=4)
-    log.does("olga", replace(log.registered, version=2))
+    log.does("olga", structs.replace(log.registered, version=2))
     log.version = 5
     assert log.state.escrow.data["visits"].newest == 2
     log.does("amir", ContractProposed(log.asked(data={"t": Version("visits", 2)}), ""))
@@ -436,7 +440,7 @@ def test_a_use_is_counted_whatever_becomes_of_it() -> None:
     log.refuses("platform", FlowBegun(digest, 2), "used 1 times")
     log.does("platform", FlowFailed(digest, 1))
     log.refuses("platform", FlowBegun(digest, 2), "used 1 times")
-    log.refuses("platform", FlowFailed(digest, 1), "no run 1 of it was begun")
+    log.refuses("platform", FlowFailed(digest, 1), "no run 1 of it was started")
 
 
 @pytest.mark.spec("ESC-4")
@@ -526,7 +530,7 @@ def test_the_first_run_that_ends_is_the_one_that_counts() -> None:
     log.refuses("platform", FlowBegun(task, 1), "next run is 2")
     log.does("platform", FlowBegun(task, 2))
     left = {"exact": "1" * 64, "private": "2" * 64}
-    log.refuses("platform", FlowWithheld(task, 3, left), "no run 3 of it was begun")
+    log.refuses("platform", FlowWithheld(task, 3, left), "no run 3 of it was started")
     log.refuses("platform", FlowWithheld(task, 2, {"exact": SHA}), "these are others")
     log.does("platform", FlowWithheld(task, 2, left))
     log.refuses("platform", FlowBegun(task, 3), "its results are withheld")
@@ -631,7 +635,7 @@ def test_bits_name_one_of_the_bins_or_none(bins: int, bits: int) -> None:
 @pytest.mark.spec("ESC-8")
 def test_open_contracts_are_limited_by_analyst_and_data_set() -> None:
     log = Log()
-    small = replace(log.registered, id="wages", contracts_max=2)
+    small = structs.replace(log.registered, id="wages", contracts_max=2)
     log.does("olga", small)
     data = {"t": Version("wages", 1)}
     first = log.propose(log.asked(data=data))
@@ -688,9 +692,9 @@ def test_who_began_a_run_ends_it() -> None:
     log.begin(digest)
     left = {"private": SHA, "exact": SHA}
     log.refuses(
-        "amir", FlowWithheld(digest, 1, left), "no run 1 of it was begun by `amir`"
+        "amir", FlowWithheld(digest, 1, left), "no run 1 of it was started by `amir`"
     )
-    log.refuses("amir", FlowFailed(digest, 1), "no run 1 of it was begun by `amir`")
+    log.refuses("amir", FlowFailed(digest, 1), "no run 1 of it was started by `amir`")
     log.does("platform", FlowWithheld(digest, 1, left))
 
 
@@ -743,8 +747,8 @@ def test_the_escrow_discloses_in_words_of_its_own() -> None:
 )
 def test_no_data_set_has_odd_limits_or_keys(odd: dict[str, Any]) -> None:
     log = Log()
-    first = replace(log.registered, id="wages", quorum=1)
-    log.refuses("olga", replace(first, **odd), "limits of|no public key")
+    first = structs.replace(log.registered, id="wages", quorum=1)
+    log.refuses("olga", structs.replace(first, **odd), "limits of|no public key")
     log.does("olga", first)
 
 
@@ -756,6 +760,6 @@ def test_no_task_has_less_than_no_time(odd: dict[str, Any]) -> None:
     log.agree(query, "olga")
     log.run(query)
     terms = TaskTerms("{}", "wasm", 5, 64, ("private",))
-    task = log.asked(id="t", parent=query, terms=replace(terms, **odd))
+    task = log.asked(id="t", parent=query, terms=structs.replace(terms, **odd))
     log.refuses("amir", ContractProposed(task, "x"), "no time or no memory")
     log.propose(log.asked(id="t", parent=query, terms=terms))

@@ -6,147 +6,46 @@ import copy
 import shutil
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from samples.small import NOON, compiled, counts, workspace
+from msgspec.structs import replace
+from samples.kinds import BODIES, SHA, small
+from samples.small import NOON, counts, workspace
+from samples.stored import to_plain
 
 from modicum.core.canonical import decode, encode
-from modicum.core.document import from_python
 from modicum.ledger import GENESIS, Event, Record, State, audit, read_record, seal
-from modicum.ledger.log.contracts import (
-    Charge,
-    Contract,
-    OutputTerms,
-    QueryTerms,
-    RawSignalTerms,
-    SignalTerms,
-    TaskTerms,
-    Terms,
-    Version,
-)
+from modicum.ledger.log.codec import from_plain
 from modicum.ledger.log.days import day_of
-from modicum.ledger.log.event_codec import from_plain, to_plain
+from modicum.ledger.log.escrow_events import (
+    EscrowBody,
+)
 from modicum.ledger.log.events import (
     EVENT_VERSION,
-    NAMES,
-    Annotated,
+    KINDS,
     ApprovalGiven,
     Body,
-    ContractProposed,
-    ContractWithdrawn,
-    DataRegistered,
-    DataShredded,
-    DisclosureRecorded,
-    FlowBegun,
-    FlowFailed,
-    FlowReleased,
-    FlowWithheld,
-    GroupActivated,
-    GroupRetired,
     PastRecorded,
     PastRedescribed,
-    PlanCommitted,
     PolicyActivated,
     PolicyProposed,
-    ReleaseDenied,
-    ReleaseExpired,
-    ReleasePosted,
     ReleaseRequested,
     ReleaseReserved,
-    ReleaseStarted,
-    ReleaseVoided,
     RequestWithdrawn,
-    RoundOpened,
     day_of_release,
-    event_name,
 )
 from modicum.ledger.log.recorded_release import (
     RecordedMechanism,
     RecordedRelease,
-    record_release,
 )
 from modicum.ledger.proof.repricing import Unpriced
 from modicum.ledger.replay.fold import fold
-from modicum.ledger.state.escrow import EscrowBody
-from modicum.release import EVERYTHING, Part, parse_release, price
+from modicum.release import EVERYTHING
 
 OLD_LEDGER = Path(__file__).parents[2] / "golden" / "ledgers" / "v1.db"
 OLD_HEAD = "41bef02409f803abbef8b96f4faff7fbcfa4b8de1d37f05dad548bb805dc7b11"
-SHA = "d" * 64
-PART = Part(
-    where=((("age", ((18, 64),)), ("country", ("CH", "DE"))), (("country", ("FR",)),)),
-    periods=((738000, 738030), (739000, 739000)),
-    groups=((3, 5),),
-)
-
-
-def small(part: Part = EVERYTHING) -> RecordedRelease:
-    vocabulary = compiled().policy.vocabulary
-    node = from_python(counts("r-1", audience="press"))
-    recorded = record_release(price(parse_release(node, vocabulary), vocabulary))
-    (one,) = recorded.mechanisms
-    mechanism = RecordedMechanism(
-        one.description, one.attributes, one.labels, one.losses, part
-    )
-    return RecordedRelease(
-        recorded.id,
-        recorded.content,
-        recorded.labels,
-        recorded.metadata,
-        (mechanism,),
-    )
-
-
-def contract(terms: Terms, *recipients: str) -> Contract:
-    data = {"t": Version("visits", 1), "u": Version("wages", 3)}
-    return Contract("c-1", "amir", recipients, data, SHA, NOON, 3, terms)
-
-
-CHARGE = Charge("r-1", SHA, "query: …\n")
-CONTRACTS = (
-    contract(QueryTerms((CHARGE, CHARGE), ("exact", "private"))),
-    contract(TaskTerms("{}", "wasm", 60, 512, ("private",), 20, (CHARGE,))),
-    contract(OutputTerms(SHA), "amir", "bea"),
-    contract(SignalTerms(SHA), "amir"),
-    contract(RawSignalTerms(SHA, 20), "amir"),
-)
-BODIES: tuple[Body, ...] = (
-    PolicyActivated(SHA, "small", "modicum: policy/v1\n# é ☃\n"),
-    PolicyActivated(SHA, "small", "text", "less noise", ("attr:age", "global")),
-    ReleaseReserved(small(), SHA, NOON),
-    ReleaseReserved(small(PART), SHA, NOON, ("olga", "pavel")),
-    ReleaseStarted("r-1"),
-    ReleasePosted("r-1"),
-    ReleaseVoided("r-1", "not needed"),
-    ReleaseExpired("r-1"),
-    ReleaseDenied(small(), SHA, ("attr:age", "global")),
-    PastRecorded(small(), SHA),
-    PastRecorded(small(PART), SHA, ("no periods stated",)),
-    ApprovalGiven("policy", SHA, SHA, approves=False, roles=("officer",), reason="no"),
-    Annotated("", "the audit of May"),
-    DisclosureRecorded("leak", "a table", ("age",), PART, "law", {"evidence": "x"}),
-    RoundOpened("2026-Q1", {"user": 250_000, "user-day": 10**6}),
-    GroupActivated(3, "2026-Q1"),
-    GroupRetired(3, "2026-Q1"),
-    PlanCommitted("plan-1", "2026-Q1", SHA, ("r-1", "r-2")),
-    ApprovalGiven("release", "r", SHA, True, ("o",), "", SHA, SHA, "0f" * 64),
-    ReleaseRequested(small(PART), SHA, "for the report"),
-    RequestWithdrawn("r-1", "not needed"),
-    PolicyProposed(SHA, "small", "modicum: policy/v1\n", "less noise"),
-    ApprovalGiven("contract", "c-1", SHA, True, ("owner",), "yes", SHA),
-    DataRegistered("visits", 1, SHA, "csv", "{}", {"o": (SHA,), "p": ()}, 2, 9, 20),
-    DataShredded("visits", 1, "the law"),
-    *(ContractProposed(one, "for science") for one in CONTRACTS),
-    ContractWithdrawn(SHA, "not needed"),
-    FlowBegun(SHA, 1),
-    FlowWithheld(SHA, 1, {"exact": SHA, "private": SHA}),
-    FlowFailed(SHA, 1),
-    FlowReleased(SHA, "amir"),
-    PastRedescribed(small(PART), small(), SHA, "one day", ("olga", "pavel")),
-)
 
 
 def plain_of(body: Body) -> dict[str, Any]:
@@ -154,18 +53,18 @@ def plain_of(body: Body) -> dict[str, Any]:
 
 
 def test_every_kind_is_among_the_examples() -> None:
-    assert {type(body) for body in BODIES} == set(NAMES)
+    assert {type(body) for body in BODIES} == set(KINDS)
 
 
 @pytest.mark.spec("LED-1")
-@pytest.mark.parametrize("body", BODIES, ids=event_name)
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_every_kind_of_event_survives_the_round_trip(body: Body) -> None:
     event = Event(NOON, "tester", body)
     assert read_record(seal(event, 7, "a" * 64), 7, "a" * 64) == event
 
 
 @pytest.mark.spec("LED-1")
-@pytest.mark.parametrize("body", BODIES, ids=event_name)
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_a_field_too_few_too_many_or_of_another_form_is_refused(body: Body) -> None:
     def refused(plain: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match=r"field|mechanism|losses|a part|kind"):
@@ -271,7 +170,7 @@ THIRD_FIELDS = {"head": "", "key": "", "signature": ""}
 def second(plain: dict[str, Any]) -> dict[str, Any]:
     """Return an event of this version as version 2 wrote it."""
     plain["v"] = 2
-    if plain["kind"] == NAMES[ApprovalGiven]:
+    if plain["kind"] == ApprovalGiven.kind:
         for name in THIRD_FIELDS:
             del plain["body"][name]
     return plain
@@ -285,7 +184,7 @@ def test_a_ledger_of_version_2_verifies_and_its_decisions_follow() -> None:
     assert (report.approvals, report.signed) == (4, 0)
     events = [read_record(one, one.seq, prev) for one, prev in linked(records)]
     assert {event.version for event in events} == {2}
-    assert {type(event.body) for event in events} == set(NAMES) - {
+    assert {type(event.body) for event in events} == set(KINDS) - {
         *THIRD,
         *FOURTH,
         *FIFTH,
@@ -302,7 +201,7 @@ def linked(records: list[Record]) -> list[tuple[Record, str]]:
 
 
 @pytest.mark.spec("LED-12")
-@pytest.mark.parametrize("body", BODIES, ids=event_name)
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_version_2_has_what_it_had_and_nothing_else(body: Body) -> None:
     plain = second(plain_of(body))
     if isinstance(body, (*THIRD, *FOURTH, *FIFTH)):
@@ -353,7 +252,7 @@ def test_a_ledger_of_version_3_verifies_and_its_decisions_follow() -> None:
 
 
 @pytest.mark.spec("LED-12")
-@pytest.mark.parametrize("body", BODIES, ids=event_name)
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_version_3_has_all_but_what_came_with_version_4(body: Body) -> None:
     plain = {**plain_of(body), "v": 3}
     if isinstance(body, (*FOURTH, *FIFTH)):
@@ -367,7 +266,7 @@ def test_version_3_has_all_but_what_came_with_version_4(body: Body) -> None:
 
 
 @pytest.mark.spec("LED-12")
-@pytest.mark.parametrize("body", BODIES, ids=event_name)
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_version_4_has_all_but_what_came_with_version_5(body: Body) -> None:
     plain = {**plain_of(body), "v": 4}
     if isinstance(body, FIFTH):
@@ -391,7 +290,7 @@ def old(plain: dict[str, Any]) -> dict[str, Any]:
     """Return an event of this version as version 1 wrote it."""
     plain["v"] = 1
     for kind, later in LATER.items():
-        if plain["kind"] == NAMES[kind]:
+        if plain["kind"] == kind.kind:
             for name in later:
                 del plain["body"][name]
     if "release" in plain["body"] and isinstance(plain["body"]["release"], dict):
@@ -402,10 +301,10 @@ def old(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.spec("LED-12")
-@pytest.mark.parametrize("body", BODIES, ids=event_name)
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_version_1_has_what_it_had_and_nothing_else(body: Body) -> None:
     known = any(
-        decode(record.payload)["event"]["kind"] == event_name(body)  # type: ignore[index, call-overload]
+        decode(record.payload)["event"]["kind"] == body.kind  # type: ignore[index, call-overload]
         for record in old_records()
     )
     plain = old(plain_of(body))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from modicum.ledger.decision.balances import facts_of
 from modicum.ledger.decision.rule_matching import Matching
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
@@ -56,8 +58,8 @@ def test_what_was_open_text_is_not_mixed_up_with_what_was_not() -> None:
     text = POLICY.format(labels="{topic: {values: [strict, lax], default: strict}}")
     matching = Matching(compile_text(text.encode(), "policy.yaml"))
     mechanism = replace(recorded({}, {}).mechanisms[0], attributes=("age",))
-    plain = replace(recorded({}, {}), mechanisms=(mechanism,))
-    lax = replace(plain, metadata={"topic": "lax"})
+    plain = structs.replace(recorded({}, {}), mechanisms=(mechanism,))
+    lax = structs.replace(plain, metadata={"topic": "lax"})
     assert matching.of(plain).over_history
     assert not matching.of(lax).over_history
     assert matching.of(plain).over_history

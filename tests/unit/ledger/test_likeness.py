@@ -16,12 +16,8 @@ from modicum.core.canonical import decode, encode
 from modicum.ledger import Balances, RecordedRelease, decide
 from modicum.ledger.decision import decide as deciding
 from modicum.ledger.decision.limits import Limits
+from modicum.ledger.log.codec import likeness, release_from_plain, release_to_plain
 from modicum.ledger.log.recorded_release import RecordedMechanism
-from modicum.ledger.log.release_codec import (
-    likeness,
-    release_from_plain,
-    release_to_plain,
-)
 from modicum.release import Part
 
 BOX = ((("country", ("CH",)),),)

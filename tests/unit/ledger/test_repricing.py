@@ -12,6 +12,7 @@ import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from samples import audited, first_version
 from samples.audited import activated, described_anew, sealed
 from samples.first_version import sealed_first, strange_log
@@ -188,7 +189,7 @@ def chained(happened: Sequence[Event]) -> list[Record]:
     for seq, event in enumerate(happened, 1):
         body = event.body
         if isinstance(body, ApprovalGiven):  # Who agrees looked at all before it.
-            event = replace(event, body=replace(body, head=previous))  # noqa: PLW2901
+            event = structs.replace(event, body=structs.replace(body, head=previous))  # noqa: PLW2901
         rows.append(seal(event, seq, previous))
         previous = rows[-1].hash
     return rows
@@ -233,13 +234,13 @@ def changed_loss(
     units[place.coordinate] = min(units[place.coordinate] + change, INFINITE)
     losses = {**one.losses, place.unit: Loss(tuple(units))}
     mechanisms[place.mechanism] = replace(one, losses=losses)
-    return replace(release, mechanisms=tuple(mechanisms))
+    return structs.replace(release, mechanisms=tuple(mechanisms))
 
 
 def with_release(event: Event, release: RecordedRelease) -> Event:
     body = event.body
     assert isinstance(body, ReleaseReserved | ReleaseDenied | PastRecorded)
-    return replace(event, body=replace(body, release=release))
+    return structs.replace(event, body=structs.replace(body, release=release))
 
 
 def forged(which: str, place: Place, change: int = -1) -> list[Record]:
@@ -362,7 +363,7 @@ NOTHING = Loss((0,) * COORDINATES)
 
 
 def with_mechanism(**changes: Any) -> RecordedRelease:
-    other = replace(ONE, mechanisms=(replace(TWIN, **changes),))
+    other = structs.replace(ONE, mechanisms=(replace(TWIN, **changes),))
     return described_anew(other)
 
 
@@ -418,7 +419,7 @@ def test_numbers_that_no_file_can_hold_are_priced_again(
 
 
 def test_open_text_that_may_become_a_label_is_found() -> None:
-    forged = described_anew(replace(ONE, metadata={"topic": "lax"}))
+    forged = described_anew(structs.replace(ONE, metadata={"topic": "lax"}))
     with pytest.raises(ChainBreakError, match="`topic`, which is no open text"):
         audited_with(forged)
 
@@ -443,11 +444,11 @@ def test_a_loss_for_any_change_holds_for_fewer() -> None:
 
     def stated(**neighbors: Any) -> RecordedRelease:
         other = replace(one, neighbors={**one.neighbors, **neighbors})
-        return replace(release, mechanisms=(other,))
+        return structs.replace(release, mechanisms=(other,))
 
     Repricing().check(stated(user="substitute"), words, 2, 2)
     fewer = replace(one, neighbors={"house": "substitute"})
-    Repricing().check(replace(release, mechanisms=(fewer,)), words, 2, 2)
+    Repricing().check(structs.replace(release, mechanisms=(fewer,)), words, 2, 2)
     for wrong in (stated(house="any-change"), stated(day="substitute")):
         with pytest.raises(UnderstatedError, match="neighbors"):
             Repricing().check(wrong, words, 2, 2)
@@ -485,7 +486,9 @@ def test_a_sample_that_was_told_smaller_or_elsewhere_is_found() -> None:
         described = {**one.description, **changes}
         if described["sampling"] is None:
             del described["sampling"]
-        other = replace(honest, mechanisms=(replace(one, description=described),))
+        other = structs.replace(
+            honest, mechanisms=(replace(one, description=described),)
+        )
         digest = policy.policy.digest
         past = PastRecorded(described_anew(other), digest)
         audit(sealed([activated(NEAR), past]))
@@ -529,7 +532,7 @@ def test_what_this_version_does_not_know_hides_no_loss(
     if hidden:
         (one,) = strange.mechanisms
         low = replace(one, losses={"user": NOTHING})
-        strange = replace(strange, mechanisms=(low,))
+        strange = structs.replace(strange, mechanisms=(low,))
     with pytest.raises(UnknownDescriptionError) as caught:
         audited_with(strange)
     (problem,) = caught.value.problems
@@ -580,11 +583,13 @@ def test_two_strange_mechanisms_are_one_release() -> None:
     strange = first_version.described(ONE, kind="pld")
     (one,) = strange.mechanisms
     second = replace(one, description={**one.description, "name": "second"})
-    assert audited_first(replace(strange, mechanisms=(one, second))).releases == 1
+    assert (
+        audited_first(structs.replace(strange, mechanisms=(one, second))).releases == 1
+    )
     low = replace(TWIN, losses={"user": NOTHING})
     third = replace(low, description={**low.description, "name": "third"})
     with pytest.raises(UnderstatedError, match="`third`"):
-        audited_first(replace(strange, mechanisms=(one, third)))
+        audited_first(structs.replace(strange, mechanisms=(one, third)))
 
 
 @pytest.mark.spec("AUD-9")
@@ -602,7 +607,7 @@ def test_what_has_a_price_is_compared_in_the_first_version_too() -> None:
     assert audited_first(ONE) == Unpriced()
     low = replace(TWIN, losses={"user": NOTHING})
     with pytest.raises(UnderstatedError, match="costs inf"):
-        audited_first(replace(ONE, mechanisms=(low,)))
+        audited_first(structs.replace(ONE, mechanisms=(low,)))
 
 
 def audited_first(release: RecordedRelease) -> Unpriced:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from samples.life import recorded
 from samples.small import POLICY, compiled
 
@@ -92,7 +93,7 @@ def test_periods_that_meant_something_else_stand_for_all_of_time(
     (one,) = release.mechanisms
     assert "diagnosis" in one.attributes
     part = Part(periods=((739000, 739001),))
-    named = replace(release, mechanisms=(replace(one, part=part),))
+    named = structs.replace(release, mechanisms=(replace(one, part=part),))
     told = words(*policies)
     assert told.release(named, 2).mechanisms[0].part == (part if kept else Part())
     # What the last policy held itself, it means as it says.
@@ -117,9 +118,11 @@ def test_only_the_parts_of_a_release_change() -> None:
     told = words(COARSE, FINE)
     assert told.release(release, 2) is release
     (one,) = release.mechanisms
-    parted = replace(release, mechanisms=(replace(one, part=in_region("EU")),))
+    parted = structs.replace(release, mechanisms=(replace(one, part=in_region("EU")),))
     now = told.release(parted, 2)
     assert now.mechanisms[0].part == in_region("DE", "FR")
-    again = replace(now, mechanisms=(replace(now.mechanisms[0], part=in_region("EU")),))
+    again = structs.replace(
+        now, mechanisms=(replace(now.mechanisms[0], part=in_region("EU")),)
+    )
     assert again == parted
     assert told.release(parted, 12) is parted

@@ -37,11 +37,11 @@ SHA = "d" * 64
 BODIES: tuple[Body, ...] = (
     PolicyActivated(SHA, "small", "text é", "why", ("global",)),
     ReleaseReserved(recorded("open"), SHA, LATER),
-    ReleaseReserved(recorded("posted"), SHA, LATER),
-    ReleaseStarted("posted"),
-    ReleasePosted("posted"),
-    ReleaseReserved(recorded("voided"), SHA, LATER),
-    ReleaseVoided("voided", "why"),
+    ReleaseReserved(recorded("published"), SHA, LATER),
+    ReleaseStarted("published"),
+    ReleasePosted("published"),
+    ReleaseReserved(recorded("canceled"), SHA, LATER),
+    ReleaseVoided("canceled", "why"),
     PastRecorded(recorded("past"), SHA, ("assumed",)),
     ReleaseDenied(recorded("denied"), SHA, ("global",)),
     ApprovalGiven("release", "x", SHA, approves=True, roles=("officer",), reason=""),
@@ -158,9 +158,9 @@ def test_what_an_event_changes_is_told_once() -> None:
     told = [(one.release.id, one.seq, one.taken_back) for one in changes]
     assert told == [
         ("open", 2, False),
-        ("posted", 3, False),
-        ("voided", 6, False),
-        ("voided", 6, True),
+        ("published", 3, False),
+        ("canceled", 6, False),
+        ("canceled", 6, True),
         ("past", 8, False),
     ]
     assert list(state.open) == ["open"]

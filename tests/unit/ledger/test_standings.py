@@ -15,8 +15,8 @@ from modicum.ledger import ReleaseStatus, Standing
 from modicum.ledger.state.release_table import Standings
 
 NEXT = {
-    ReleaseStatus.RESERVED: ("STARTED", "VOIDED", "EXPIRED"),
-    ReleaseStatus.STARTED: ("POSTED",),
+    ReleaseStatus.RESERVED: ("STARTED", "CANCELED", "EXPIRED"),
+    ReleaseStatus.STARTED: ("PUBLISHED",),
 }
 
 
@@ -103,7 +103,7 @@ def test_the_digest_tells_any_two_standings_apart(
         "content": "0" * 64,
         "status": ReleaseStatus.RECORDED
         if old.status is not ReleaseStatus.RECORDED
-        else ReleaseStatus.POSTED,
+        else ReleaseStatus.PUBLISHED,
         "seq": old.seq + 1,
         "day": old.day + 1,
     }

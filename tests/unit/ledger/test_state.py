@@ -10,15 +10,15 @@ from samples.life import LATER, NOON, SOONER, body_for, recorded
 from modicum.core.errors import Code, ConflictError, InputError
 from modicum.ledger import Event, ReleaseStatus, State
 
-STATUSES = ("reserved", "started", "posted", "voided", "expired")
+STATUSES = ("reserved", "started", "published", "canceled", "expired")
 STEPS = STATUSES[1:]
 
 #: What the life of a release allows, written out: from, step, to.
 ALLOWED = {
     ("reserved", "started"): "started",
-    ("reserved", "voided"): "voided",
+    ("reserved", "canceled"): "canceled",
     ("reserved", "expired"): "expired",
-    ("started", "posted"): "posted",
+    ("started", "published"): "published",
 }
 
 
@@ -27,8 +27,8 @@ def state_with(status: str) -> State:
     path = {
         "reserved": (),
         "started": ("started",),
-        "posted": ("started", "posted"),
-        "voided": ("voided",),
+        "published": ("started", "published"),
+        "canceled": ("canceled",),
         "expired": ("expired",),
     }[status]
     state.apply(Event(NOON, "t", body_for("reserved", expires_at=LATER)), "1" * 64)
@@ -64,7 +64,7 @@ def test_a_reservation_expires_when_its_time_is_over_and_not_before() -> None:
     state = state_with("reserved")
     with pytest.raises(ConflictError):
         state.apply(Event(SOONER, "t", body_for("expired")), "3" * 64)
-    for step in ("started", "voided"):
+    for step in ("started", "canceled"):
         with pytest.raises(ConflictError):
             state.apply(Event(LATER, "t", body_for(step)), "3" * 64)
     assert state.due(SOONER) == []
@@ -77,14 +77,14 @@ def test_what_counts_is_everything_but_what_was_given_up() -> None:
     assert counted == {
         "reserved": True,
         "started": True,
-        "posted": True,
-        "voided": False,
+        "published": True,
+        "canceled": False,
         "expired": False,
     }
 
 
 def test_an_id_is_taken_once_and_unknown_ids_are_errors() -> None:
-    state = state_with("voided")
+    state = state_with("canceled")
     with pytest.raises(ConflictError) as caught:
         state.apply(Event(NOON, "t", body_for("reserved")), "3" * 64)
     assert caught.value.code is Code.RELEASE_CONFLICT
@@ -97,5 +97,5 @@ def test_an_id_is_taken_once_and_unknown_ids_are_errors() -> None:
 def test_the_digest_tells_states_apart() -> None:
     digests = {state_with(status).digest() for status in STATUSES}
     assert len(digests) == 5
-    assert state_with("posted").digest() == state_with("posted").digest()
+    assert state_with("published").digest() == state_with("published").digest()
     assert recorded() == recorded()

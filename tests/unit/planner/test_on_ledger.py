@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from modicum.accounting import COORDINATES, INFINITE, Loss
 from modicum.accounting.filters.unlock_schedule import Unlocking
@@ -228,7 +229,7 @@ def test_rules_are_left_out_only_if_everything_is_unlocked(
 
 def test_what_is_unlocked_depends_on_the_group() -> None:
     rule = RotationRule(Unlocking(2, Fraction(0)), Retired.CLOSED)
-    compiled = compile_policy(replace(policy().policy, rotation=rule))
+    compiled = compile_policy(structs.replace(policy().policy, rotation=rule))
     planning = Planning()
     planning.open_round(RoundOpened("first", {}))
     planning.activate(GroupActivated(0, "first"))

@@ -417,7 +417,7 @@ def test_fmt_rewrites_one_file_and_keeps_its_comments_and_mode(tmp_path: Path) -
     )
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert run("fmt", path, "--check") == (0, f"{path}: ok\n")
-    assert run("fmt", path, "--write") == (0, f"{path}: was formatted already\n")
+    assert run("fmt", path, "--write") == (0, f"{path}: already formatted\n")
     assert run("fmt", path, "--write", "--json")[1].split() == [
         "{", '"changed":', "false", "}",
     ]  # fmt: skip

@@ -11,11 +11,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from budget import counted, seed
+from msgspec import structs
 from oracle.noise_laws import drawn
 from samples.declared import TABLES
 
 from modicum.query.aggregates import nodes_of, statistics_of
-from modicum.query.compiler import Line, Lowered
+from modicum.query.compiler import CompiledQuery, Line
 from modicum.query.explanation import Expected, errors_of
 from modicum.query.intervals import width
 from modicum.query.key_selection import Selection
@@ -43,7 +44,7 @@ def lowered(
     noise: Noise = "gaussian",
     scale: Fraction = Fraction(4),
     scales: Mapping[str, Fraction] | None = None,
-) -> Lowered:
+) -> CompiledQuery:
     """Return a query with the same scale of noise in all mechanisms, but for some."""
     query = parse_query(sql, TABLES, "query.sql")
     asked = QueryRequest(query, TABLES, (), noise, "user", Fraction(1))
@@ -52,7 +53,7 @@ def lowered(
         for one, serves in statistics_of(query.aggregates, TABLES, 64).items()
     )
     plan = ExactPlan(query, TABLES, EVERYTHING, None, (), (), {})
-    return Lowered(asked, {}, {}, 2, (), lines, None, plan)
+    return CompiledQuery(asked, {}, {}, 2, (), lines, None, plan)
 
 
 def shown(one: Statistic) -> str:
@@ -91,7 +92,7 @@ def rows_of(number: int, rng: np.random.Generator) -> list[tuple[int, int]]:
 
 
 def told(
-    found: Lowered, tables: dict[Group, list[tuple[int, int]]]
+    found: CompiledQuery, tables: dict[Group, list[tuple[int, int]]]
 ) -> dict[str, dict[Group, int]]:
     """Return the exact statistics of some groups."""
     return {
@@ -275,12 +276,12 @@ def test_notes_say_what_intervals_leave_out() -> None:
     plain = answers_of(found, {"n": {(): 1}}, CONFIDENCE).notes
     assert "noise only" in plain[0]
     assert "bounds on rows" in plain[0]
-    sampled = replace(
+    sampled = structs.replace(
         found, asked=replace(found.asked, sampling=Sampling("user", Fraction(1, 10)))
     )
     assert "sample of 0.1" in answers_of(sampled, {"n": {(): 1}}, CONFIDENCE).notes[-1]
     keys = Selection(Statistic("keys", "distinct"), Fraction(1), 9, {}, {})
-    selected = replace(found, selection=keys)
+    selected = structs.replace(found, selection=keys)
     assert "left out" in answers_of(selected, {"n": {(): 1}}, CONFIDENCE).notes[-1]
 
 

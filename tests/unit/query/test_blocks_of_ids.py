@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 from oracle.blocks import block_of
 from samples.spark import spark_or_skip
 
@@ -94,7 +94,7 @@ def read(sql: str) -> QueryFile:
 
 
 def counted(engine: Any, query: QueryFile, block: Block | None) -> Mapping[Any, int]:
-    plan = replace(query.lowered.plan, block=block)
+    plan = replace(query.compiled.plan, block=block)
     found: Mapping[str, Exact] = engine.run(plan, SECRETS)
     return found[plan.statistics[0].name]
 
@@ -128,7 +128,7 @@ def test_a_block_leaves_what_caps_do_within_it() -> None:
     """Rows of other blocks decide nothing: without them the answer is the same."""
     query = read(SQL["views"].replace("who", "page"))
     plan = replace(
-        query.lowered.plan, caps=(replace(query.lowered.plan.caps[0], rows=2),)
+        query.compiled.plan, caps=(replace(query.compiled.plan.caps[0], rows=2),)
     )
     for number in range(3):
         block = Block("user", number, 3)

@@ -55,14 +55,14 @@ def always(sql: str, **told: Any) -> dict[str, Any]:
 
 def caps(found: QueryFile) -> dict[str, int]:
     """Return how many rows are kept of each instance of each unit."""
-    return {cap.unit: cap.rows for cap in found.lowered.plan.caps}
+    return {cap.unit: cap.rows for cap in found.compiled.plan.caps}
 
 
 @pytest.mark.parametrize("bounds", [None, {"user": 5}, {"user": 1}])
 def test_a_table_of_people_needs_no_bounds(bounds: dict[str, int] | None) -> None:
     found = query(bounds=bounds)
     assert caps(found) == {"user": 1}
-    moved = found.lowered.moves["user"]
+    moved = found.compiled.moves["user"]
     assert (moved.coming, moved.going) == (1, 0)
 
 
@@ -78,7 +78,7 @@ def test_the_engine_keeps_to_one_row_though_there_are_more() -> None:
     )
     engine = DuckdbEngine({"readers": rows})
     try:
-        exact = engine.run(found.lowered.plan, Secrets("0a"))["readers"]
+        exact = engine.run(found.compiled.plan, Secrets("0a"))["readers"]
     finally:
         engine.close()
     assert sum(exact.values()) == 2

@@ -146,9 +146,9 @@ def test_what_makes_keys_public_does_so() -> None:
     document = plain(sql, "user-day", {"user-day": 3})
     listed = asked.TABLES.replace("attribute: topic}", "attribute: topic, values: [a]}")
     public = asked.read({**document, "periods": "2026-10"}, declared=listed)
-    assert public.lowered.groups == 31
+    assert public.compiled.groups == 31
     document["query"] |= {"discover": {"delta": Fraction("1e-8")}}
-    assert asked.read(document).lowered.selection is not None
+    assert asked.read(document).compiled.selection is not None
 
 
 def test_keys_are_not_told_by_noise_on_a_sample() -> None:

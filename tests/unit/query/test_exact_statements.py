@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import pytest
 import sqlglot
+from msgspec import structs
 from samples import watched
 
 from modicum.core.errors import Code, InputError, InvariantError
@@ -35,21 +36,23 @@ PEOPLE = Table(
 
 
 def joined(people: Table = PEOPLE) -> ExactPlan:
-    query = replace(PLAN.query, tables=("views", "people"), joined_on="user")
+    query = structs.replace(PLAN.query, tables=("views", "people"), joined_on="user")
     tables = Tables({"views": watched.VIEWS, "people": people})
-    return replace(PLAN, query=query, tables=tables)
+    return structs.replace(PLAN, query=query, tables=tables)
 
 
 def with_query(query: Query) -> ExactPlan:
-    return replace(PLAN, query=query)
+    return structs.replace(PLAN, query=query)
 
 
 def keyed(column: str) -> ExactPlan:
-    return with_query(replace(PLAN.query, keys=(Key("k", ColumnRef("views", column)),)))
+    return with_query(
+        structs.replace(PLAN.query, keys=(Key("k", ColumnRef("views", column)),))
+    )
 
 
 def with_units(**units: Unit) -> ExactPlan:
-    return replace(PLAN, units={**PLAN.units, **units})
+    return structs.replace(PLAN, units={**PLAN.units, **units})
 
 
 REFUSED: dict[str, Callable[[], ExactPlan]] = {
@@ -59,7 +62,7 @@ REFUSED: dict[str, Callable[[], ExactPlan]] = {
     "no table of the query tells of which user group": lambda: watched.plan(
         part=Part(groups=((0, 1),))
     ),
-    "no table of the query tells when its rows happened": lambda: replace(
+    "no table of the query tells when its rows happened": lambda: structs.replace(
         PLAN,
         part=Part(periods=((739921, 739950),)),
         units={"user": PLAN.units["user"]},
@@ -72,10 +75,12 @@ REFUSED: dict[str, Callable[[], ExactPlan]] = {
         replace(PEOPLE, columns={**PEOPLE.columns, "user": Column("user", "integer")})
     ),
     "key `k` is a `number`": lambda: keyed("amount"),
-    "no table of the query has the column `device` of `device`": lambda: replace(
-        with_units(device=Unit("device", "device")), caps=(Cap("device", 1),)
+    "no table of the query has the column `device` of `device`": lambda: (
+        structs.replace(
+            with_units(device=Unit("device", "device")), caps=(Cap("device", 1),)
+        )
     ),
-    "no table of the query has the column `at` of `hour`": lambda: replace(
+    "no table of the query has the column `at` of `hour`": lambda: structs.replace(
         with_units(hour=Unit("hour", "user", "day", "at")), caps=(Cap("hour", 1),)
     ),
 }
@@ -107,7 +112,7 @@ def test_parts_are_told_by_columns_of_their_type() -> None:
 )
 def test_sums_cannot_overflow(statistic: Statistic) -> None:
     with pytest.raises(InvariantError):
-        statements(replace(PLAN, statistics=(statistic,)), SECRETS)
+        statements(structs.replace(PLAN, statistics=(statistic,)), SECRETS)
 
 
 @pytest.mark.parametrize("secret", ["", "AB", "'; --", "0x00"])
@@ -171,7 +176,7 @@ def test_answers_are_whole_numbers() -> None:
 def test_a_condition_on_an_integer_with_a_fraction_is_our_mistake() -> None:
     where = Compare(ColumnRef("views", "view"), "<", Fraction(1, 2))
     with pytest.raises(InvariantError):
-        statements(with_query(replace(PLAN.query, where=where)), SECRETS)
+        statements(with_query(structs.replace(PLAN.query, where=where)), SECRETS)
 
 
 # --- caps: what is hashed, and what is kept -------------------------------------------
@@ -191,13 +196,13 @@ def capped(*units: str, sampled: bool = False) -> Statement:
     """Return the statement of a plan with caps of some units, in this order."""
     seen = Column("seen", "date")
     table = replace(watched.VIEWS, columns={**watched.VIEWS.columns, "seen": seen})
-    plan = replace(
+    plan = structs.replace(
         watched.plan(table),
         units=CALENDAR,
         caps=tuple(Cap(unit, 3) for unit in units),
     )
     if not sampled:
-        plan = replace(plan, sample=None)
+        plan = structs.replace(plan, sample=None)
     (made,) = statements(plan, SECRETS, apart=True).statements
     return made
 

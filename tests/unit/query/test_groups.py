@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from samples import asked
 from samples.declared import TABLES
 
@@ -216,4 +216,4 @@ def test_a_date_needs_no_period_to_part_days() -> None:
     tables = asked.TABLES.replace("read_at: {type: timestamp}", "read_at: {type: date}")
     sql = "SELECT read_at, COUNT(*) AS n FROM views GROUP BY read_at"
     query = asked.query(sql, policy=policy, declared=tables, bounds={"user-day": 10})
-    assert query.lowered.shapes["user-month"] == Shape(31, 10, apart=True)
+    assert query.compiled.shapes["user-month"] == Shape(31, 10, apart=True)

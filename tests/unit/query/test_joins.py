@@ -1,4 +1,4 @@
-"""Joins of which nothing is proven are refused; the others are not."""
+"""Joins of which no bound is proven are refused; the others are not."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def lowered(
 @pytest.mark.spec("QRY-6")
 def test_a_day_may_change_all_rows_of_its_user(tmp_path: Path) -> None:
     # Of one day five rows are kept; but its row without time is that of all ten.
-    found = lowered(tmp_path, bounds="{user-day: 5, user: 10}").lowered
+    found = lowered(tmp_path, bounds="{user-day: 5, user: 10}").compiled
     assert (found.moves["user-day"].coming, found.moves["user-day"].going) == (10, 10)
 
 
@@ -148,4 +148,4 @@ def test_what_is_not_proven_is_refused(
     ],
 )
 def test_what_is_proven_is_not(changed: dict[str, str], tmp_path: Path) -> None:
-    assert lowered(tmp_path, **changed).lowered.lines  # type: ignore[arg-type]
+    assert lowered(tmp_path, **changed).compiled.lines  # type: ignore[arg-type]

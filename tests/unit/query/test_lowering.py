@@ -22,8 +22,8 @@ SCALAR = "SELECT page, COUNT(*) AS views FROM views GROUP BY page"
 def losses(query: QueryFile) -> dict[str, dict[str, Fraction]]:
     """Return what each mechanism costs each unit, as it is told."""
     return {
-        line.statistic.name: dict(computed(query.lowered, line))
-        for line in query.lowered.lines
+        line.statistic.name: dict(computed(query.compiled, line))
+        for line in query.compiled.lines
     }
 
 
@@ -72,7 +72,7 @@ def test_a_day_costs_half_where_no_other_day_moves() -> None:
 
 
 def test_why_is_told_line_by_line() -> None:
-    told = "\n".join(derivation(asked.query().lowered))
+    told = "\n".join(derivation(asked.query().compiled))
     assert "10 rows of each user-day, then 70 rows of each user-month" in told
     assert "one user-month: 70 rows come, or as many go" in told
     assert "one user-day: 10 rows come and 10 go" in told
@@ -117,15 +117,15 @@ def test_keys_that_are_told_take_their_share() -> None:
         asked.BY_TOPIC, discover={"delta": Fraction("1e-9"), "share": Fraction("0.4")}
     )
     assert near(losses(query)["views"]["user-day"], "0.018")
-    assert query.lowered.selection is not None
-    eps = query.lowered.selection.eps["user-day"]
+    assert query.compiled.selection is not None
+    eps = query.compiled.selection.eps["user-day"]
     assert near(eps * eps / 2, "0.012")
     assert priced(query).keys() == {"keys", "views"}
 
 
 def test_a_unit_that_is_bounded_by_too_many_rows_is_priced_all_the_same() -> None:
     query = asked.query(bounds={"user-day": 10**6})
-    (mechanism,) = query.lowered.mechanisms()
+    (mechanism,) = query.compiled.mechanisms()
     assert mechanism["contribution_bound"] == {"user-day": 10**6}
     assert priced(query)["views"].keys() == {"user", "user-month", "user-day"}
 
@@ -144,7 +144,7 @@ def test_the_largest_numbers_that_may_be_declared_are_priced() -> None:
 
 
 def served(query: QueryFile) -> dict[str, tuple[str, ...]]:
-    return {line.statistic.name: line.serves for line in query.lowered.lines}
+    return {line.statistic.name: line.serves for line in query.compiled.lines}
 
 
 def test_averages_of_one_column_share_what_they_need() -> None:
@@ -187,11 +187,11 @@ def test_who_is_everybody_is_kept(function: str, population: bool) -> None:
 
 def test_attributes_are_those_that_answers_depend_on() -> None:
     sql = "SELECT page, COUNT(*) AS n FROM views WHERE amount > 3 GROUP BY page"
-    assert asked.query(sql).lowered.attributes == ("amount", "page")
+    assert asked.query(sql).compiled.attributes == ("amount", "page")
     sql = (
         "SELECT SUM(amount) AS n FROM views WHERE NOT (topic IS NULL OR page = 'help')"
     )
-    assert asked.query(sql).lowered.attributes == ("amount", "page", "topic")
+    assert asked.query(sql).compiled.attributes == ("amount", "page", "topic")
 
 
 # --- refusals -------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_a_cap_of_months_bounds_no_user_who_has_many() -> None:
     sql = "SELECT COUNT(*) AS n FROM views"
     bounds, loss = {"user-month": 5}, {"user": {"rho": Fraction(1)}}
     query = asked.query(sql, bounds=bounds, loss=loss, periods=["2026-10", "2026-11"])
-    assert query.lowered.moves["user"].coming == 10
+    assert query.compiled.moves["user"].coming == 10
     node = asked.document(sql, bounds=bounds, loss=loss)
     del node["periods"]
     with pytest.raises(InputError) as caught:
@@ -224,7 +224,7 @@ def test_trees_that_are_too_large_are_refused() -> None:
         " GROUP BY day"
     )
     few = asked.query(sql, declared=tables, bins=2**14)
-    assert few.lowered.lines[0].statistic.numbers == 2**15 - 2
+    assert few.compiled.lines[0].statistic.numbers == 2**15 - 2
     with pytest.raises(InputError) as caught:
         asked.query(sql, declared=tables, bins=2**16, periods="2026")
     assert caught.value.code is Code.DOES_NOT_FIT

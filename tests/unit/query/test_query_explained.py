@@ -21,15 +21,15 @@ def test_all_that_is_known_of_a_query_is_told() -> None:
     told = query.explain()
     lines = told.splitlines()
     assert lines[0] == "query views: 2 mechanisms with gaussian noise"
-    for line in query.lowered.lines:
+    for line in query.compiled.lines:
         (said,) = [one for one in lines if one.startswith(f"  {line.statistic.name}:")]
-        for unit, loss in computed(query.lowered, line).items():
+        for unit, loss in computed(query.compiled, line).items():
             assert f"rho {brief(loss)} per {unit}" in said
     assert "groups of the answer: 2" in lines
-    for one in errors_of(query.lowered, query.confidence):
+    for one in errors_of(query.compiled, query.confidence):
         assert f"{one.aggregate}: {one.in_words()} with 95 % confidence" in lines
-    assert lines[-len(derivation(query.lowered)) :] == [
-        f"  {words}" for words in derivation(query.lowered)
+    assert lines[-len(derivation(query.compiled)) :] == [
+        f"  {words}" for words in derivation(query.compiled)
     ]
     assert str(query) == told
     assert CANARY not in told
@@ -38,7 +38,7 @@ def test_all_that_is_known_of_a_query_is_told() -> None:
 def test_a_scale_is_told_in_the_units_of_the_answer() -> None:
     """`amount` has a step of 0.5: the noise of its sum is half as wide as its steps."""
     query = asked.query(SQL)
-    scales = {line.statistic.name: line.scale for line in query.lowered.lines}
+    scales = {line.statistic.name: line.scale for line in query.compiled.lines}
     told = query.explain()
     assert f"views: noise of scale {brief(scales['views'])};" in told
     assert f"spent: noise of scale {brief(scales['spent'] / 2)};" in told
@@ -46,7 +46,7 @@ def test_a_scale_is_told_in_the_units_of_the_answer() -> None:
 
 def test_keys_that_noise_tells_are_a_mechanism_as_well() -> None:
     query = asked.query(asked.BY_TOPIC, discover={"delta": Fraction("1e-8")})
-    selection = query.lowered.selection
+    selection = query.compiled.selection
     assert selection is not None
     lines = query.explain().splitlines()
     assert lines[0] == "query views: 2 mechanisms with gaussian noise"

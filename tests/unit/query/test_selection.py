@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, product
@@ -13,6 +12,7 @@ import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from samples import asked
 
 from modicum.core.errors import Code, InputError
@@ -54,7 +54,7 @@ def selection(
         bounds={"user-day": rows[0], "user-month": rows[1]},
         discover={"delta": delta, "share": Fraction(share)},
     )
-    found = query.lowered.selection
+    found = query.compiled.selection
     assert found is not None
     return found
 

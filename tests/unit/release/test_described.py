@@ -14,6 +14,8 @@ from hypothesis import assume, given, seed, settings
 from hypothesis import strategies as st
 
 from modicum.accounting import Loss
+from modicum.accounting.mechanisms import PLANNED_KINDS
+from modicum.accounting.mechanisms import RELEASE_KINDS as KINDS
 from modicum.core.canonical import encode
 from modicum.core.document import from_python
 from modicum.core.errors import InputError
@@ -29,7 +31,6 @@ from modicum.release import (
     price,
 )
 from modicum.release import stored_description as described_module
-from modicum.release.mechanism_kinds import KINDS, PLANNED_KINDS
 from modicum.release.stored_description import (
     PriceList,
     UnknownDescription,

@@ -9,7 +9,7 @@ import pytest
 
 from modicum.accounting.budgets import ApproxBudget
 from modicum.accounting.calibration import meets
-from modicum.accounting.mechanism_registry import curve_of_kind, kind_named
+from modicum.accounting.named_mechanisms import curve_of_kind, kind_named
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
 from modicum.release import Label, Mechanism, Vocabulary, parse_release, price
@@ -69,7 +69,7 @@ def test_the_same_release_with_sigma_is_the_same_mechanism() -> None:
 def test_eps_without_delta_says_what_to_write_and_shows_the_command() -> None:
     problem = refused(eps=1)
     assert problem.code is Code.MISSING_KEY
-    assert problem.message == "the noise of a Gaussian mechanism needs `delta` too"
+    assert problem.message == "the noise of `gaussian` needs `delta` too"
     assert problem.help == (
         "write `delta: …` as well, or `sigma`, which  modicum account mechanism"
         " gaussian sensitivity=3 --for eps=1,delta=…  finds"

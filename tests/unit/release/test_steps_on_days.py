@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from typing import TypeAlias
 
@@ -13,6 +12,7 @@ import pytest
 from budget import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import modicum as mo
 from modicum.release import (
@@ -127,7 +127,7 @@ def left(pairs: list[tuple[Table, Table]], read: Table) -> set[tuple[Table, Tabl
 def walked(
     changes: set[tuple[Table, Table]], moves: set[tuple[Table, Table]]
 ) -> int | None:
-    """Return how many moves the worst change takes; None if it cannot be made."""
+    """Return how many moves the worst change takes; None if it cannot be created."""
     links: dict[Table, set[Table]] = {}
     for a, b in moves:
         links.setdefault(a, set()).add(b)

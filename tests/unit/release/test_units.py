@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import replace
 from datetime import date, timedelta
 from typing import TypeAlias
 
 import pytest
+from msgspec.structs import replace
 
 from modicum.release import Vocabulary
 from modicum.release.units import (

@@ -143,9 +143,9 @@ def test_what_was_prepared_elsewhere_is_not_sent(url: str, tmp_path: Path) -> No
         for work in (
             lambda: ws.submit_many([here.prepare(counts("r"))]),
             lambda: ws.check_prepared(here.prepare(counts("r"))),
-            lambda: ws.record_past_many([ws.prepare(counts("r"))]),
+            lambda: ws.backfill_many([ws.prepare(counts("r"))]),
             lambda: ws.submit_many(
-                [ws.prepare(counts("r")), ws.prepare_past(counts("p"))]
+                [ws.prepare(counts("r")), ws.prepare_backfill(counts("p"))]
             ),
             lambda: ws.check_prepared(ws.prepare(counts("r")), actor="olga"),
             lambda: ws.spenders("global @standard", where={"country": ["CH"]}),

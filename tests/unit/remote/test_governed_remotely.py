@@ -21,7 +21,7 @@ from modicum.client.workspace import RemoteWorkspace
 from modicum.core.ed25519 import verify_signature
 from modicum.ledger import event_of
 from modicum.ledger.log.approval_statement import statement_bytes
-from modicum.ledger.log.events import ApprovalGiven, event_name
+from modicum.ledger.log.events import ApprovalGiven
 from modicum.policy.compiler import compile_text
 from modicum.storage.proofs.signing_keys import SigningKey, make_key
 
@@ -56,7 +56,7 @@ class World:
 
     def written(self) -> Counter[str]:
         return Counter(
-            event_name(event_of(one, one.seq).body) for one in self.here().records()
+            event_of(one, one.seq).body.kind for one in self.here().records()
         )
 
     def close(self) -> None:

@@ -20,7 +20,6 @@ from modicum.api.local import Workspace
 from modicum.client import retry_connection
 from modicum.client.workspace import RemoteWorkspace
 from modicum.ledger import event_of
-from modicum.ledger.log.events import event_name
 from modicum.server.rate_limits import Rates
 
 CUTS = ("before", "half", "after", "torn")
@@ -36,9 +35,7 @@ class Cut:
 
     def written(self) -> Counter[str]:
         """Return how often each kind of event stands in the log."""
-        return Counter(
-            event_name(event_of(one, one.seq).body) for one in self.here.records()
-        )
+        return Counter(event_of(one, one.seq).body.kind for one in self.here.records())
 
     def keys(self) -> list[bytes]:
         """Return the keys that were sent, in order."""
@@ -77,10 +74,10 @@ def steps(ws: RemoteWorkspace, name: str) -> list[tuple[str, Callable[[], Any]]]
     return [
         ("release-reserved", lambda: ws.submit(counts(name))),
         ("release-started", lambda: ws.start(name)),
-        ("release-posted", lambda: ws.post(name)),
+        ("release-posted", lambda: ws.publish(name)),
         ("release-reserved", lambda: ws.submit(counts(f"{name}-v"))),
-        ("release-voided", lambda: ws.void(f"{name}-v", reason="not needed")),
-        ("past-recorded", lambda: ws.record_past(counts(f"{name}-p"))),
+        ("release-voided", lambda: ws.cancel(f"{name}-v", reason="not needed")),
+        ("past-recorded", lambda: ws.backfill(counts(f"{name}-p"))),
     ]
 
 
@@ -104,10 +101,10 @@ def test_each_step_is_taken_once(cut: Cut, first: str) -> None:
 
 def test_a_past_release_over_the_limit_is_recorded_once(cut: Cut) -> None:
     cut.cutter.plan = ["after"]
-    found = cut.there.record_past(counts("r-1", rho=9))
+    found = cut.there.backfill(counts("r-1", rho=9))
     assert (found.status, found.retry) == ("recorded", False)
     assert "cap" in found.blocking
-    again = cut.there.record_past(counts("r-1", rho=9))
+    again = cut.there.backfill(counts("r-1", rho=9))
     assert (again.retry, again.blocking) == (True, ())
 
 

@@ -212,7 +212,7 @@ def releases(side: Side) -> None:
     side.tell("submit", ann.submit(release("a")))
     side.tell("again", ann.submit(release("a")))
     side.tell("start", ann.start("a"))
-    side.tell("post", ann.post("a"))
+    side.tell("publish", ann.publish("a"))
     side.tell("denied", ann.submit(release("much", 0.5)))
     with ann.use(side.tell("used", ann.submit(release("used"))).release):
         pass
@@ -225,13 +225,13 @@ def releases(side: Side) -> None:
             (type(found), found.render()) if isinstance(found, ModicumError) else found
         )
         side.tell("of many", one)
-    side.tell("void", ann.void("b2", reason="not needed"))
-    side.tell("past", dara.record_past(release("past", 20)))
+    side.tell("cancel", ann.cancel("b2", reason="not needed"))
+    side.tell("past", dara.backfill(release("past", 20)))
     past = [
-        dara.prepare_past(release("past-1", 30)),
-        dara.prepare_past(release("past-2", 25)),
+        dara.prepare_backfill(release("past-1", 30)),
+        dara.prepare_backfill(release("past-2", 25)),
     ]
-    side.tell("many past", dara.record_past_many(past))
+    side.tell("many past", dara.backfill_many(past))
     side.tell("standing", ann.standing("past-1"))
     side.tell("kept", ann.release_of(ann.standing("past-1")))
     side.tell("queries", type(ann.queries))

@@ -246,7 +246,7 @@ def test_prose_of_another_version_changes_no_decision(
     assert (found.allowed, found.status) == (True, "reserved")
     assert found.headline.startswith("ALLOW r-2")
     assert dara.start("r-2").status is ReleaseStatus.STARTED
-    assert dara.record_past(counts("r-3")).status == "recorded"
+    assert dara.backfill(counts("r-3")).status == "recorded"
 
 
 #: A rule that does not let a release pass.
@@ -281,7 +281,7 @@ DENYING: dict[str, Any] = {
         {"decision": "allow", "over_limit": ["all"], "blocking": ["all"]},
         {"decision": "perhaps"},
         {"status": "denied"},
-        {"status": "voided"},
+        {"status": "canceled"},
         {"release": "r-8"},
         {"losses": [DENYING]},
         {"losses": None},
@@ -328,11 +328,11 @@ def test_what_stands_is_told_where_its_rule_is_overdrawn_since(
     dara: RemoteWorkspace,
 ) -> None:
     dara.submit(counts("r-7"))
-    dara.record_past(counts("r-8", rho=9))
+    dara.backfill(counts("r-8", rho=9))
     for found in (
         dara.submit(counts("r-7")),
         dara.check(counts("r-7")),
-        dara.submit(counts("r-7"), post=True),
+        dara.submit(counts("r-7"), publish=True),
     ):
         assert (found.retry, found.blocking) == (True, ())
-    assert dara.standing("r-7").status is ReleaseStatus.POSTED
+    assert dara.standing("r-7").status is ReleaseStatus.PUBLISHED

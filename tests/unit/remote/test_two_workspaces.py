@@ -151,12 +151,12 @@ def test_a_release_lives(both: Both, way: str) -> None:
         first.expires_at,
     )
     assert ws.start("life") == both.here.standing("life") == both.there.standing("life")
-    assert ws.post("life") == both.here.standing("life")
-    assert ws.submit(release("out"), post=True).status == "posted"
+    assert ws.publish("life") == both.here.standing("life")
+    assert ws.submit(release("out"), publish=True).status == "published"
     ws.submit(release("given-up"))
-    assert ws.void("given-up", reason="no need").status.value == "voided"
+    assert ws.cancel("given-up", reason="no need").status.value == "canceled"
     assert both.there.standing("given-up") == both.here.standing("given-up")
-    past = ws.record_past(release("past", 0.5))
+    past = ws.backfill(release("past", 0.5))
     assert (past.status, past.allowed) == ("recorded", True)
     assert past.over_limit
     assert past.to_dict()["over_limit"] == list(past.over_limit)
@@ -168,7 +168,7 @@ def test_a_release_lives(both: Both, way: str) -> None:
 def test_mistakes_are_the_same(both: Both, tmp_path: Path) -> None:
     both.here.submit(release("same"))
     both.here.submit(release("void"))
-    both.here.void("void", reason="x")
+    both.here.cancel("void", reason="x")
     wrong: list[Any] = [
         release("same", 60),
         release("void"),
@@ -198,7 +198,7 @@ def test_mistakes_are_the_same(both: Both, tmp_path: Path) -> None:
             here = mistake(lambda v=verb, a=asked: getattr(both.here, v)(a))  # type: ignore[misc]
             there = mistake(lambda v=verb, a=asked: getattr(both.there, v)(a))  # type: ignore[misc]
             assert there == here
-    for verb in ("start", "post", "standing"):
+    for verb in ("start", "publish", "standing"):
         for name in ("unknown", "void", "same", "", "x" * 201, "..", "a/b:start"):
             if (verb, name) in {("start", "same"), ("standing", "same")}:
                 continue
@@ -207,8 +207,8 @@ def test_mistakes_are_the_same(both: Both, tmp_path: Path) -> None:
             here = mistake(lambda v=verb, n=name: getattr(both.here, v)(n))  # type: ignore[misc]
             there = mistake(lambda v=verb, n=name: getattr(both.there, v)(n))  # type: ignore[misc]
             assert there == here, (verb, name)
-    assert mistake(lambda: both.there.void("same", reason="")) == mistake(
-        lambda: both.here.void("same", reason="")
+    assert mistake(lambda: both.there.cancel("same", reason="")) == mistake(
+        lambda: both.here.cancel("same", reason="")
     )
 
 
@@ -288,7 +288,7 @@ def test_a_block_starts_and_posts(both: Both, way: str) -> None:
         use.claim("counts")
         with pytest.raises(mo.ConflictError):
             use.claim("counts")
-    assert both.here.standing("used").status.value == "posted"
+    assert both.here.standing("used").status.value == "published"
     ws.submit(release("broken"))
     with pytest.raises(RuntimeError), ws.use("broken"):
         raise RuntimeError

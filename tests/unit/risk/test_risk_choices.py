@@ -15,12 +15,12 @@ from samples.influences import Scripted, Silent, influence, merged
 
 from modicum.accounting.conversions.profiles import gaussian_delta
 from modicum.accounting.curves import Curve
-from modicum.accounting.mechanism_registry import curve_of_kind, kind_named
 from modicum.accounting.mechanisms import (
     discrete_laplace,
     sparse_vector,
     sparse_vector_one_threshold,
 )
+from modicum.accounting.named_mechanisms import curve_of_kind, kind_named
 from modicum.core.errors import InvariantError
 from modicum.risk.choice import Charge, Choice, Claim, Selection
 from modicum.risk.indicator import Indicator

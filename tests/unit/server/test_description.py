@@ -164,7 +164,7 @@ BREAKING: dict[str, tuple[Callable[[Json], None], str]] = {
     ),
     "answer": (
         _without_answer,
-        "POST /api/v1/releases: it does not answer 202 any more",
+        "POST /api/v1/releases: it does not respond 202 any more",
     ),
     "body": (_with_body, "GET /api/v1/me: a body is required now"),
     "name": (_renamed, "GET /api/v1/me: its operationId is another one"),

@@ -84,8 +84,8 @@ def test_an_officer_voids_what_anybody_holds_and_says_why(server: Served) -> Non
         assert server.post("olga", "/releases/a:void", reason).status_code == 422
     why = {"reason": "nobody runs it"}
     assert server.post("amir", "/releases/a:void", why).status_code == 403
-    voided = server.post("olga", "/releases/a:void", why)
-    assert (voided.status_code, voided.json()["status"]) == (200, "voided")
+    canceled = server.post("olga", "/releases/a:void", why)
+    assert (canceled.status_code, canceled.json()["status"]) == (200, "canceled")
     last = server.get("ann", "/releases/a").json()["story"][-1]
     assert last["actor"] == "olga"
     assert "nobody runs it" in str(last)

@@ -48,12 +48,12 @@ def public(name: str, data_set: str, sigma: float = 5000) -> dict[str, Any]:
 STEPS: dict[str, tuple[tuple[str, bool], ...]] = {
     "reserved": (("/releases", True),),
     "started": (("/releases", True), ("/releases/{id}:start", False)),
-    "posted": (
+    "published": (
         ("/releases", True),
         ("/releases/{id}:start", False),
         ("/releases/{id}:post", False),
     ),
-    "voided": (("/releases", True), ("/releases/{id}:void", False)),
+    "canceled": (("/releases", True), ("/releases/{id}:void", False)),
 }
 #: How somebody else tries to use it.
 TRIES: tuple[tuple[str, dict[str, str]], ...] = (
@@ -62,7 +62,7 @@ TRIES: tuple[tuple[str, dict[str, str]], ...] = (
     ("/releases:fit", {}),
     ("/releases:options", {}),
     ("/releases", {}),
-    ("/releases", {"post": "true"}),
+    ("/releases", {"publish": "true"}),
     ("/releases", {"reason": "please"}),
     ("/releases:record-past", {}),
 )
@@ -103,7 +103,7 @@ def unusable(name: str) -> dict[str, Any]:
     )
     return {
         "type": "/docs/errors#MOD703",
-        "title": "in conflict with what is there",
+        "title": "conflict",
         "status": 409,
         "detail": message,
         "code": "MOD703",
@@ -137,12 +137,12 @@ def test_nothing_is_told_of_a_release_that_is_hidden(
 def test_who_may_know_of_it_is_told_what_stands(server: Served, number: int) -> None:
     path, query = TRIES[number]
     name = f"seen-{number}"
-    make(server, "voided", name)
+    make(server, "canceled", name)
     body = release(name, "labs", 6000)
     who = "dara" if path.endswith("record-past") else "lee"
     status, said = told(server.post(who, path, body, params=query))
     assert (status, said["code"]) == (409, "MOD703")
-    assert "voided" in said["detail"]
+    assert "canceled" in said["detail"]
 
 
 def test_nothing_is_told_of_a_request_that_is_hidden(server: Served) -> None:
@@ -196,7 +196,7 @@ def test_the_id_of_a_request_is_taken_from_nobody(server: Served, number: int) -
 
 
 def test_an_id_that_is_no_text_tells_nothing_either(server: Served) -> None:
-    make(server, "voided", "2026")
+    make(server, "canceled", "2026")
     text = "release: 2026\ndataset: visits\nmechanisms:\n  - name: counts\n"
     text += "    mechanism: gaussian\n    attributes: [age]\n"
     text += "    sensitivity: {user: {l2: 1}}\n    sigma: 5000\n"
@@ -206,7 +206,7 @@ def test_an_id_that_is_no_text_tells_nothing_either(server: Served) -> None:
         headers={HEADER: "ann", "Content-Type": "application/yaml"},
     )
     assert answered.status_code in (409, 422)
-    assert "voided" not in answered.text
+    assert "canceled" not in answered.text
     assert "entry" not in answered.text
 
 

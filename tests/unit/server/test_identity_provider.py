@@ -399,7 +399,7 @@ def test_a_provider_that_is_down_is_gone_by_for_a_day_and_no_longer() -> None:
         auth: tuple[str, str] | None = None,
     ) -> tuple[int, dict[str, Any]]:
         if down:
-            raise provider_failed("does not answer")
+            raise provider_failed("does not respond")
         return await provider(url, form, auth)
 
     known = Provider(provider.issuer, fetch, clock)
@@ -432,7 +432,7 @@ def test_those_who_wait_for_a_provider_that_is_down_wait_once() -> None:
         asked += 1
         await asyncio.sleep(0)  # The others come and wait meanwhile.
         if down:
-            raise provider_failed("does not answer")
+            raise provider_failed("does not respond")
         return await provider(url, form, auth)
 
     known = Provider(provider.issuer, fetch, Ticking())

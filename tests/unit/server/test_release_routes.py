@@ -69,14 +69,14 @@ def test_a_release_lives_and_its_story_is_told(server: Served, ledger: Path) -> 
     again = server.post("ann", "/releases", release("life"))
     assert again.json()["retry"] is True
     assert server.post("ann", "/releases/life:start").json()["status"] == "started"
-    assert server.post("ann", "/releases/life:post").json()["status"] == "posted"
+    assert server.post("ann", "/releases/life:post").json()["status"] == "published"
     told = server.get("ann", "/releases/life").json()
     assert [(one["kind"], one["actor"]) for one in told["story"]] == [
         ("release-reserved", "ann"),
         ("release-started", "ann"),
         ("release-posted", "ann"),
     ]
-    assert mo.open(ledger).standing("life").status.value == "posted"
+    assert mo.open(ledger).standing("life").status.value == "published"
 
 
 def test_a_denial_is_an_answer(server: Served) -> None:
@@ -136,7 +136,9 @@ def test_a_key_is_for_one_request(server: Served) -> None:
     server.post("ann", "/releases", release("one"), key="k")
     for answered in (
         server.post("ann", "/releases", release("two"), key="k"),
-        server.post("ann", "/releases", release("one"), key="k", params={"post": "1"}),
+        server.post(
+            "ann", "/releases", release("one"), key="k", params={"publish": "1"}
+        ),
         server.post("ann", "/releases/one:start", key="k"),
     ):
         assert (answered.status_code, answered.json()["code"]) == (422, "MOD835")
@@ -190,14 +192,14 @@ def test_an_analyst_carries_out_only_their_own(server: Served) -> None:
 
 def test_nobody_says_that_somebody_elses_release_is_out(server: Served) -> None:
     server.post("ann", "/releases", release("anns"))
-    refused = server.post("amir", "/releases", release("anns"), params={"post": "1"})
+    refused = server.post("amir", "/releases", release("anns"), params={"publish": "1"})
     assert (refused.status_code, refused.json()["code"]) == (403, "MOD832")
     assert server.get("ann", "/releases/anns").json()["status"] == "reserved"
-    own = server.post("ann", "/releases", release("anns"), params={"post": "1"})
-    assert own.json()["status"] == "posted"
+    own = server.post("ann", "/releases", release("anns"), params={"publish": "1"})
+    assert own.json()["status"] == "published"
     server.post("ann", "/releases", release("other"))
     steward = server.post("dara", "/releases:record-past", release("other"))
-    assert steward.json()["status"] == "posted"
+    assert steward.json()["status"] == "published"
 
 
 def test_who_filled_a_cell_is_hidden_from_other_data_sets(server: Served) -> None:

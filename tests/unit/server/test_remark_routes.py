@@ -15,7 +15,6 @@ import modicum as mo
 from modicum.api.schema.approval import Request, RequestDetails, RequestList
 from modicum.api.schema.ledger import Disclosure, Remark
 from modicum.ledger import event_of
-from modicum.ledger.log.events import event_name
 
 ASKING = (
     POLICY
@@ -42,9 +41,7 @@ def server(ledger: Path) -> Iterator[Served]:
 
 
 def kinds(ledger: Path) -> list[str]:
-    return [
-        event_name(event_of(one, one.seq).body) for one in mo.open(ledger).records()
-    ]
+    return [event_of(one, one.seq).body.kind for one in mo.open(ledger).records()]
 
 
 def test_remarks_and_disclosures_are_added_once(server: Served, ledger: Path) -> None:

@@ -129,8 +129,8 @@ def test_a_check_says_what_a_server_would_do(
     assert "127.0.0.1, any port, 2 processes\n" in found.stdout
     assert "https://modicum.example\n" in found.stdout
     assert (
-        "people who sign in at https://login.example; programs by its tokens;"
-        " whoever has an API token\n"
+        "people who sign in at https://login.example; programs with its tokens; holders"
+        " of API tokens\n"
     ) in found.stdout
     assert load_key(signing_in.parent / "key").id in found.stdout
     assert "visits\n" in found.stdout
@@ -147,7 +147,7 @@ def test_a_check_goes_by_options(folder: Path) -> None:
     assert found.exit_code == 0, found.output
     assert f"http://127.0.0.1:{port}, 1 process\n" in found.stdout
     assert "by a one-time link" in found.stdout
-    assert "whoever has an API token\n" in found.stdout
+    assert "holders of API tokens\n" in found.stdout
     assert found.stdout.count("nothing: no") == 2
     assert "escrow      none: no `escrow`\n" in found.stdout
 

@@ -370,7 +370,7 @@ def test_a_library_that_fills_in_what_was_sent_is_not_quoted() -> None:
     assert MARK not in lines.getvalue()
     assert [one["says"] for one in told[:2]] == [
         "Started server process [%d]",
-        "(not told: it may hold what a client sent)",
+        "(hidden: it may contain data sent by a client)",
     ]
     assert len(told) == 6
     assert told[-1]["types"] == ["RuntimeError"]

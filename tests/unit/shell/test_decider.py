@@ -117,19 +117,19 @@ def test_a_release_goes_through_its_life(decider: Decider, tmp_path: Path) -> No
     assert (answer.status, answer.allowed) == ("reserved", True)
     assert decider.check(counts("r-1")).retry
     assert decider.start("r-1").status.value == "started"
-    assert decider.post("r-1").status.value == "posted"
-    assert decider.submit(counts("r-2"), post=True).status == "posted"
+    assert decider.publish("r-1").status.value == "published"
+    assert decider.submit(counts("r-2"), publish=True).status == "published"
     decider.submit(counts("r-3"))
-    assert decider.void("r-3", reason="no need").status.value == "voided"
-    assert decider.record_past(counts("r-4", rho="9")).status == "recorded"
+    assert decider.cancel("r-3", reason="no need").status.value == "canceled"
+    assert decider.backfill(counts("r-4", rho="9")).status == "recorded"
     denied = decider.submit(counts("r-5", rho="0.01"))
     assert (denied.status, denied.allowed) == ("denied", False)
     assert decider.standing("r-4").status.value == "recorded"
     decider.close()
     assert kinds(tmp_path) == {
-        "r-1": "posted",
-        "r-2": "posted",
-        "r-3": "voided",
+        "r-1": "published",
+        "r-2": "published",
+        "r-3": "canceled",
         "r-4": "recorded",
     }
     assert workspace(tmp_path).verify().decisions
@@ -157,9 +157,9 @@ def test_mistakes_are_raised_and_leave_nothing(
     with pytest.raises(ConflictError):
         decider.submit(counts("r-1", rho="0.002"))
     with pytest.raises(ConflictError):
-        decider.post("r-1")
+        decider.publish("r-1")
     with pytest.raises(InputError):
-        decider.void("r-1", reason=" ")
+        decider.cancel("r-1", reason=" ")
     with pytest.raises(InputError):
         decider.standing("r-9")
     decider.close()
@@ -187,7 +187,7 @@ def test_what_is_asked_again_is_what_was_asked_at_first(
     with Decider(SqliteStore(tmp_path / "ledger.db"), FixedClock(NOON)) as follower:
         clerk, asked = follower._clerk, counts("first")
         waiting = (
-            clerk.submission(asked, "", post=False, reserve_seconds=60, bound=None),
+            clerk.submission(asked, "", publish=False, reserve_seconds=60, bound=None),
             clerk.past(asked, ""),
         )
         asked["release"] = "second"
@@ -298,7 +298,7 @@ def test_what_threads_are_told_is_what_a_replay_says(seed: int, tmp_path: Path) 
             rho = rng.choice(["0.0005", "0.001", "0.002"])
             try:
                 told[f"{name} {number}"] = decider.submit(
-                    counts(name, rho=rho), post=rng.random() < 0.3
+                    counts(name, rho=rho), publish=rng.random() < 0.3
                 ).status
             except ConflictError:
                 told[f"{name} {number}"] = "other"
@@ -317,8 +317,8 @@ def test_what_threads_are_told_is_what_a_replay_says(seed: int, tmp_path: Path) 
         if word == "denied":
             assert name not in state.releases or name.startswith("shared")
         elif word != "other":
-            assert state.releases[name].status.value in ("reserved", "posted")
-    assert {"denied", "reserved", "posted"} <= {*told.values()}
+            assert state.releases[name].status.value in ("reserved", "published")
+    assert {"denied", "reserved", "published"} <= {*told.values()}
 
 
 def workspace_at(path: Path) -> Any:
@@ -407,7 +407,7 @@ def test_who_gives_up_in_time_is_dropped(
 def test_who_gives_up_too_late_finds_it_done(decider: Decider, store: Gate) -> None:
     store.shut()
     waiting = decider._clerk.submission(
-        counts("late"), "", post=False, reserve_seconds=60, bound=None
+        counts("late"), "", publish=False, reserve_seconds=60, bound=None
     )
     decider._desk._line.join([waiting])
     assert store.reached.wait(PATIENCE)

@@ -167,7 +167,7 @@ def test_who_is_called_back_cannot_end_the_writer(
     [
         lambda decider: decider.submit(counts("inner", rho=TINY)),
         lambda decider: decider.submit_batch([counts("inner", rho=TINY)]),
-        lambda decider: decider.record_past(counts("inner", rho=TINY)),
+        lambda decider: decider.backfill(counts("inner", rho=TINY)),
         lambda decider: decider.start("first"),
         lambda decider: decider.close(),
     ],

@@ -159,7 +159,7 @@ def test_what_went_out_is_told_with_to_whom_and_when(world: World) -> None:
     assert out["state"] == "let go"
     says = said(stated(world))
     assert "2026-05-02 08:30 UTC" in says
-    assert "No score on exact answers went out, and none may." in says
+    assert "No score on exact answers was disclosed, and none may be." in says
     assert "Scores on exact answers" not in page(stated(world))
 
 
@@ -182,7 +182,7 @@ def test_a_score_on_exact_answers_is_told_loudly_in_bits(scored: World) -> None:
     assert raw["disclosed"]["seq"] < raw["let_go"][0]["seq"]
     text = page(stated(scored))
     assert "Scores on exact answers went out under 1 contract." in text
-    assert text.index("went out under") < text.index("What was verified")
+    assert text.index("went out under") < text.index("Verification")
     assert "5 bits outside differential privacy" in said(stated(scored))
 
 
@@ -241,7 +241,7 @@ def test_signed_words_are_told_with_their_keys(tmp_path: Path) -> None:
     )
     assert contract["state"] == "permitted"
     says = said(stated(world))
-    assert f"signed by {own.public.hex()[:12]}, a key of theirs" in says
+    assert f"signed by {own.public.hex()[:12]}, their own key" in says
     assert own.public.hex() in says
 
 

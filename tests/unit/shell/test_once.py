@@ -292,10 +292,10 @@ def test_each_verb_is_done_once(place: Place, decider: Decider, store: Watched) 
     asks: dict[str, Callable[[Decider], Any]] = {
         "submit": lambda d: d.submit(counts("r-1"), once=once("1")),
         "start": lambda d: d.start("r-1", once=once("2")),
-        "post": lambda d: d.post("r-1", once=once("3")),
+        "post": lambda d: d.publish("r-1", once=once("3")),
         "soon": lambda d: d.submit_soon(counts("r-2"), once=once("4")).result(PATIENCE),
-        "void": lambda d: d.void("r-2", reason="why not", once=once("5")),
-        "past": lambda d: d.record_past(counts("r-3"), once=once("6")),
+        "void": lambda d: d.cancel("r-2", reason="why not", once=once("5")),
+        "past": lambda d: d.backfill(counts("r-3"), once=once("6")),
         "remark": lambda d: d.governance("olga", once=once("7")).annotate("hello"),
         "turn": lambda d: d.turn(lambda e: annotate(e, "bye"), once=once("8")),
     }
@@ -352,9 +352,9 @@ def test_what_wrote_nothing_is_not_kept(decider: Decider, store: Watched) -> Non
     retry = decider.submit(counts("r-1"), once=once("k"))
     assert (retry.retry, store.kept) == (True, [])
     with pytest.raises(ConflictError):
-        decider.post("r-1", once=once("k", "other"))
+        decider.publish("r-1", once=once("k", "other"))
     with pytest.raises(InputError):
-        decider.void("none", reason="x", once=once("k", "third"))
+        decider.cancel("none", reason="x", once=once("k", "third"))
     assert store.kept == []
     decider.start("r-1", once=once("k", "fourth"))
     assert [one.key for one in store.kept] == ["desk k"]

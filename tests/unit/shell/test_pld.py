@@ -22,7 +22,8 @@ from modicum.accounting.amounts import decimal_of, is_infinite
 from modicum.accounting.batch_format import Part, merged
 from modicum.accounting.conversions.epsilon_delta import curve_epsilon
 from modicum.accounting.conversions.moments import renyi_offset
-from modicum.accounting.mechanism_registry import KINDS, complete_values
+from modicum.accounting.mechanisms import ACCOUNT_KINDS as KINDS
+from modicum.accounting.named_mechanisms import complete_values
 from modicum.core.errors import Code, InputError, InvariantError
 from modicum.integrations.pld import batch, mechanisms
 from modicum.integrations.pld.batch import batch_curve, batch_delta, batch_epsilon

@@ -46,16 +46,16 @@ def test_what_is_out_is_recorded_and_nothing_else(
 def test_what_the_ledger_knows_stands_where_a_registry_looks(
     records: list[dict[str, Any]],
 ) -> None:
-    old, posted = records[0]["deployment"], records[1]["deployment"]
+    old, published = records[0]["deployment"], records[1]["deployment"]
     assert old["basic"]["publication_date"] == "2024-03-02"
     assert old["basic"]["intended_use"] == HOSTILE
-    assert posted["basic"]["publication_date"] == "2026-05-01"
-    assert "approved by olga" in posted["implementation"]["justification"]
+    assert published["basic"]["publication_date"] == "2026-05-01"
+    assert "approved by olga" in published["implementation"]["justification"]
     assert "without a decision" in old["implementation"]["justification"]
     assert HOSTILE in old["administrative"]["notes"]
-    assert posted["dp_variant"]["variant_name"] == "Zero-concentrated DP"
-    assert HOSTILE in posted["dp_variant"]["unprotected_quantities"]
-    loss = posted["privacy_loss"]
+    assert published["dp_variant"]["variant_name"] == "Zero-concentrated DP"
+    assert HOSTILE in published["dp_variant"]["unprotected_quantities"]
+    loss = published["privacy_loss"]
     assert loss["privacy_unit"] == "user"
     assert loss["privacy_parameters"]["rho"] == 0.004
     assert loss["privacy_parameters"]["delta"] == 1e-7
@@ -85,7 +85,7 @@ def test_a_text_that_does_not_read_back_is_not_handed_out(
 ) -> None:
     with pytest.raises(InvariantError, match="read as written"):
         registry_text([{"loss": float("nan")}])
-    assert deployment_registry.PUBLISHED == ("posted", "recorded")
+    assert deployment_registry.PUBLISHED == ("published", "recorded")
 
 
 @pytest.mark.spec("AUD-7")

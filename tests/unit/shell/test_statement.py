@@ -84,8 +84,8 @@ def test_a_statement_tells_everything_that_a_reader_must_know(
     releases = {one["release"]: one["status"] for one in _list(shown["releases"])}
     assert releases == {
         "old": "recorded",
-        "r-1": "posted",
-        "r-2": "voided",
+        "r-1": "published",
+        "r-2": "canceled",
         "loud": "recorded",
         "r-4": "reserved",
     }
@@ -131,7 +131,7 @@ def test_what_was_accepted_is_told_beside_what_it_came_to(tmp_path: Path) -> Non
         return line, " ".join(read(page(found)).said)
 
     office(text).init()
-    office().submit(counts("a", rho="0.002", where={"region": "A"}), post=True)
+    office().submit(counts("a", rho="0.002", where={"region": "A"}), publish=True)
     tight = compiled(text.replace("budget: 2.0}", "budget: 0.1}"))
     office().governance.activate(tight, reason="less", accept=["global"])
     first, said = told()
@@ -145,7 +145,7 @@ def test_what_was_accepted_is_told_beside_what_it_came_to(tmp_path: Path) -> Non
     assert first["accepted_at"] == then
     assert "over in 1 cell; accepted at " in said
     assert "in 1 cell (entry 5)" in said
-    office().record_past(counts("b", rho="0.2", where={"region": "B"}))
+    office().backfill(counts("b", rho="0.2", where={"region": "B"}))
     later, said = told()
     assert later["accepted_at"] == then
     assert later["cells_denying"] == 2

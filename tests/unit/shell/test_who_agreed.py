@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from samples.audited import HOSTILE, key
 from samples.pages import Reader, read
 from samples.small import NOON, POLICY, compiled, counts
@@ -100,19 +101,18 @@ def test_a_change_of_the_policy_is_told_from_its_proposal_on(office: Office) -> 
     office.of("ann").governance.activate(compiled(WIDER), reason="as agreed")
     statement = office.statement()
     text = said(statement)
-    assert "Nothing waits for anybody to agree." in text
+    assert "Nothing awaits approval." in text
     assert "What still waits" not in text
     assert (
-        "Somebody agreed or refused 4 times. Signed: 2, and every signature holds; by"
-        " a key that the policy of the day names for whoever spoke: 1."
+        "Somebody agreed or refused 4 times. Signed: 2, and all signatures are valid;"
+        " by a key that the policy of the day names for whoever spoke: 1."
     ) in text
     assert (
         "more room | pavel refuses (entry 3); pavel refuses (entry 4); pavel agrees"
         " (entry 5, signed); olga agrees (entry 6, signed) | activated by ann,"
-        " 2026-05-01 12:00 UTC (entry 7): as agreed |"
-        f" olga (entry 6, signed by {OWN[:12]}, a key of theirs);"
-        f" pavel (entry 5, signed by {OTHER[:12]},"
-        " not a key that the policy names as theirs)"
+        " 2026-05-01 12:00 UTC (entry 7): as agreed | olga (entry 6, signed by"
+        f" {OWN[:12]}, their own key); pavel (entry 5, signed by {OTHER[:12]}, a key"
+        " that the policy does not list for them)"
     ) in text
     for words in ("too wide | not signed", "well then | signed by", "agreed | signed"):
         assert words in text
@@ -135,11 +135,10 @@ def test_a_release_is_told_with_who_asked_and_who_agreed(office: Office) -> None
     statement = office.statement()
     text = said(statement)
     assert (
-        "release out | ann, 2026-05-01 12:00 UTC (entry 2) | for the press |"
-        " olga agrees (entry 3, signed); quin agrees (entry 4) |"
-        " reserved by ann, 2026-05-01 12:00 UTC (entry 5) |"
-        f" olga (entry 3, signed by {OWN[:12]}, a key of theirs);"
-        " quin (entry 4, not signed)"
+        "release out | ann, 2026-05-01 12:00 UTC (entry 2) | for the press | olga"
+        " agrees (entry 3, signed); quin agrees (entry 4) | reserved by ann,"
+        f" 2026-05-01 12:00 UTC (entry 5) | olga (entry 3, signed by {OWN[:12]}, their"
+        " own key); quin (entry 4, not signed)"
     ) in text
     assert "missing 2 of olga, pavel, quin" in text
     assert "withdrawn by ann, 2026-05-01 12:00 UTC (entry 8): rather not" in text
@@ -169,10 +168,10 @@ def test_agreement_without_the_key_that_is_named_is_said_not_to_count(
             story = story_with(office, told, word(signed, approves=approves))
             text = said(replace(statement, story=story))
             assert ("it does not count" in text) == (approves and not heard)
-            assert (", not a key that the policy names as theirs" in text) == (
+            assert (", a key that the policy does not list for them" in text) == (
                 signed == OTHER
             )
-            assert (", a key of theirs" in text) == (signed == OWN)
+            assert (", their own key" in text) == (signed == OWN)
             assert ("not signed" in text) == (not signed)
 
 
@@ -180,7 +179,7 @@ def test_agreement_without_the_key_that_is_named_is_said_not_to_count(
 def test_a_plan_that_people_spoke_about_is_told_too(office: Office) -> None:
     statement = office.statement()
     matters = statement.story.matters
-    about = replace(word(about="plan-1"), subject="plan", content="c" * 64)
+    about = structs.replace(word(about="plan-1"), subject="plan", content="c" * 64)
     matters.tell(Placed(2, NOON, "pavel"), about)
     before = said(statement)
     assert "plan plan-1 | nobody | pavel agrees (entry 2) | not asked" in before
@@ -231,7 +230,8 @@ def test_no_name_and_no_reason_is_obeyed(office: Office, text: str) -> None:
     told = Placed(2, NOON, text)
     matters.tell(told, ReleaseRequested(asked, held, text))
     matters.tell(
-        told, replace(word(OTHER, about="r", reason=text), content=asked.content)
+        told,
+        structs.replace(word(OTHER, about="r", reason=text), content=asked.content),
     )
     matters.tell(told, PolicyProposed(policy.digest, text, "", text))
     matters.count_pending()
@@ -289,8 +289,8 @@ def test_of_a_long_ledger_the_newest_is_shown_and_the_rest_is_counted(
 
 def test_where_nobody_was_asked_it_is_said(office: Office) -> None:
     shown = said(office.statement())
-    assert "Nobody agreed to anything, or refused." in shown
-    assert "Nothing waits for anybody to agree." in shown
+    assert "There are no votes." in shown
+    assert "Nothing awaits approval." in shown
     assert "| nobody |" in shown
     assert "Every word" not in shown
     assert "Every key" not in shown

@@ -41,7 +41,7 @@ class Fragile(FaultyStore):
             raise PowerCut from error
 
 
-COUNTED = ("reserved", "started", "posted")
+COUNTED = ("reserved", "started", "published")
 
 
 class Office:
@@ -104,7 +104,7 @@ class Office:
             asked = self._new()
             self.asked.append(asked)
         one = prepared(
-            asked, self.compiled, post=rng.random() < 0.3, reserve_seconds=5000
+            asked, self.compiled, publish=rng.random() < 0.3, reserve_seconds=5000
         )
         answer = self.bringing_in.answer
         return one.release.id, QueuedRequest(lambda entry: answer(one, entry), "client")
@@ -157,7 +157,7 @@ def test_nothing_told_is_lost_and_nothing_stored_twice(seed: int) -> None:
             assert name in state.releases, (seed, name, word)
     told = Counter(word for _, word in office.told)
     assert report.decisions == state.denials + len(state.releases)
-    assert told["reserved"] + told["posted"] + told["denied"] > 5
+    assert told["reserved"] + told["published"] + told["denied"] > 5
 
 
 def test_the_same_seed_gives_the_same_log() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec import structs
 from samples.first_version import take_up
 from samples.small import NOON, compiled, workspace
 from typer.testing import CliRunner
@@ -270,19 +271,19 @@ def test_columns_are_called_as_they_are_in_the_table(tmp_path: Path) -> None:
 def test_only_what_is_reserved_or_started_gives_access(tmp_path: Path) -> None:
     clock = FixedClock(NOON)
     ws = begun(tmp_path, clock)
-    for name in ("reserved", "started", "posted", "voided"):
+    for name in ("reserved", "started", "published", "canceled"):
         ws.submit(described(name))
     ws.submit(described("expired"), reserve_seconds=60)
     ws.submit(described("denied", sigma=Fraction(1, 100)))
-    ws.record_past(described("past"))
+    ws.backfill(described("past"))
     ws.start("started")
-    ws.start("posted")
-    ws.post("posted")
-    ws.void("voided", reason="called off")
+    ws.start("published")
+    ws.publish("published")
+    ws.cancel("canceled", reason="called off")
     clock.time = add_seconds(NOON, 61)
     assert only(exported(ws, "started")).standing.expires_at == ""
     assert only(exported(ws, "reserved")).standing.expires_at > clock.time
-    for name in ("posted", "voided", "expired", "past"):
+    for name in ("published", "canceled", "expired", "past"):
         for releases in ((name,), ("started", name)):
             error = refused(ws, *releases)
             assert error.code is Code.RELEASE_STATE
@@ -302,8 +303,8 @@ def test_plans_and_rounds_name_their_releases(tmp_path: Path) -> None:
     ws = begun(tmp_path)
     for name in ("a", "b", "c", "d"):
         ws.submit(described(name))
-    ws.void("b", reason="called off")
-    ws.void("d", reason="called off")
+    ws.cancel("b", reason="called off")
+    ws.cancel("d", reason="called off")
     for body in (
         RoundOpened("w-1", {}),
         PlanCommitted("p-1", "w-1", "0" * 64, ("a", "b")),
@@ -317,15 +318,15 @@ def test_plans_and_rounds_name_their_releases(tmp_path: Path) -> None:
     plan = exported(ws, plan="p-1")
     assert [one.release.id for one in plan.grants] == ["a"]
     told: Any = access_to_plain(plan)
-    assert told["left_out"] == [{"release": "b", "status": "voided"}]
-    assert "-- left out: b (voided)" in list(sql_filters(plan))
+    assert told["left_out"] == [{"release": "b", "status": "canceled"}]
+    assert "-- left out: b (canceled)" in list(sql_filters(plan))
     whole = exported(ws, round="w-1")
     assert [one.release.id for one in whole.grants] == ["a", "c"]
     assert [one.id for one in whole.left_out] == ["b", "d"]
     over = refused(ws, plan="p-3")
     assert over.code is Code.RELEASE_STATE
     assert "no release of `p-3` gives access any more" in over.render()
-    assert "`d` is voided" in over.render()
+    assert "`d` is canceled" in over.render()
     assert "in a new plan" in over.render()
     assert [one.help for one in unstarted(whole).problems] == [
         "modicum release start a",
@@ -490,7 +491,7 @@ def test_a_part_that_cannot_be_told_is_refused(part: Part) -> None:
 @pytest.mark.parametrize("clocks", [frozenset(), frozenset({"seen_at", "loaded_at"})])
 def test_days_of_no_clock_or_of_several_are_refused(clocks: frozenset[str]) -> None:
     units = {
-        one: replace(VOCABULARY.unit_facts["patient-day"], name=one, column=one)
+        one: structs.replace(VOCABULARY.unit_facts["patient-day"], name=one, column=one)
         for one in clocks
     }
     vocabulary = Vocabulary(frozenset(), {}, (), "add-remove", units, Population())
@@ -689,7 +690,7 @@ def test_a_mistake_has_its_exit_code(
     run("--release", "r-1", code=2)  # There is no ledger.
     ws = begun(tmp_path)
     ws.submit(described("gone"))
-    ws.void("gone", reason="called off")
+    ws.cancel("gone", reason="called off")
     as_json = ("--format", "json")
     error = json.loads(run("--release", "gone", *as_json, code=4))["error"]
     assert error["code"] == "MOD705"

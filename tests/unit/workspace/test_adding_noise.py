@@ -80,7 +80,7 @@ def test_what_is_drawn_is_what_is_reserved(
     assert (kind, values) == (noise, [3, -7, 10**30])
     assert Fraction(scale) <= drawn <= Fraction(scale) * (1 + Fraction(1, 2**52))
     assert fake.noting.checked == [(noise, drawn, Fraction(3))]
-    assert ledger.standing("r-1").status.value == "posted"
+    assert ledger.standing("r-1").status.value == "published"
 
 
 @given(
@@ -152,6 +152,11 @@ def test_only_whole_numbers_get_noise_and_no_other_is_told(
             mo.declared(name="n", attributes=["age"],
                         cost={"user": mo.zcdp(Fraction("0.001"))}),
             Code.DOES_NOT_FIT,
+        ),
+        (
+            mo.laplace(name="n", attributes=["age"], discrete=True,
+                       cost={"user": mo.pure_dp(Fraction("0.001"))}),
+            Code.MISSING_KEY,
         ),
         (
             {**GAUSSIAN, "sampling": {"unit": "user", "rate": Fraction(1, 2)}},

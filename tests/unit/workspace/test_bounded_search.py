@@ -173,12 +173,12 @@ def test_a_denial_says_that_the_search_ended(
     assert ENDED_EARLY not in ws.check(asked).explain()
     monkeypatch.setattr(searching, "WORK_MAX", 44)
     said = ws.check(asked).explain()
-    assert "what would pass: counts: sigma " in said
+    assert "would be allowed with: counts: sigma " in said
     assert ENDED_EARLY in said
     monkeypatch.setattr(searching, "WORK_MAX", 6)
     decision = ws.check(asked)
     said = decision.explain()
-    assert f"what would pass: {ENDED_EARLY}" in said
+    assert f"would be allowed with: {ENDED_EARLY}" in said
     assert "no change" not in said
     told: Any = decision.to_dict(deep=True)
     assert told["explanation"]["fit"]["ended_early"] is True

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from samples.audited import key
 from samples.documents import described_in, keys
 from samples.small import NOON, compiled
@@ -92,7 +93,7 @@ def spent(ws: Workspace, day: str, rule: str = "day") -> float:
 def corrected(folder: Path, *, by: tuple[str, str] = ("ann", "bob")) -> Workspace:
     """Return a ledger in which two people corrected a past release."""
     ann = person(folder, by[0], POLICY)
-    ann.record_past(views())
+    ann.backfill(views())
     ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
     bob = person(folder, by[1])
     bob.governance.approve("old", **WHY)
@@ -108,7 +109,7 @@ def test_a_corrected_release_is_charged_to_the_periods_that_it_read(
     tmp_path: Path,
 ) -> None:
     ann = person(tmp_path, "ann", POLICY)
-    ann.record_past(views())
+    ann.backfill(views())
     assert (spent(ann, "2026-04-01"), spent(ann, "2026-04-02")) == (0.02, 0.02)
     assert spent(ann, "2026-04", "month") == pytest.approx(31**2 * 0.02)
     asked = ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
@@ -134,9 +135,9 @@ def test_what_was_corrected_is_recorded_again_by_its_new_description(
     tmp_path: Path,
 ) -> None:
     ws = corrected(tmp_path)
-    assert ws.record_past(views(periods="2026-04-01")).retry
+    assert ws.backfill(views(periods="2026-04-01")).retry
     with pytest.raises(ConflictError):
-        ws.record_past(views())
+        ws.backfill(views())
     assert ws.governance.redescribe(views(periods="2026-04-01"), **WHY) is None
 
 
@@ -146,7 +147,7 @@ def test_who_asks_for_a_correction_does_not_approve_it(
     tmp_path: Path, name: str
 ) -> None:
     ann = person(tmp_path, "ann", POLICY)
-    ann.record_past(views())
+    ann.backfill(views())
     ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
     before = ann.state().digest()
     with pytest.raises(ApprovalError) as raised:
@@ -159,7 +160,7 @@ def test_who_asks_for_a_correction_does_not_approve_it(
 def test_those_whom_the_policy_asks_agree_to_a_correction(tmp_path: Path) -> None:
     public = views(audience="public")
     now = {**public, "periods": "2026-04-01"}
-    person(tmp_path, "ann", ASKING).record_past(public)
+    person(tmp_path, "ann", ASKING).backfill(public)
     olga, pavel, quentin = (
         person(tmp_path, name).governance for name in ("olga", "pavel", "quentin")
     )
@@ -187,7 +188,7 @@ def test_agreement_to_an_earlier_correction_does_not_count_again(
 ) -> None:
     first = views(audience="public", periods="2026-04-01")
     other = {**first, "periods": "2026-04-02"}
-    person(tmp_path, "ann", ASKING).record_past(first)
+    person(tmp_path, "ann", ASKING).backfill(first)
     ann, olga, pavel = (
         person(tmp_path, name).governance for name in ("ann", "olga", "pavel")
     )
@@ -219,7 +220,7 @@ def test_a_correction_changes_nothing_but_periods(
 ) -> None:
     policy = POLICY + "population: {partition_by: {region: {values: [north, south]}}}\n"
     ann = person(tmp_path, "ann", policy)
-    ann.record_past(views())
+    ann.backfill(views())
     now = views(periods="2026-04-01")
     now["mechanisms"][0].update(change)
     with pytest.raises(InputError) as raised:
@@ -253,7 +254,7 @@ def test_a_correction_asked_for_under_another_policy_is_asked_for_again(
     tmp_path: Path,
 ) -> None:
     ann, bob = person(tmp_path, "ann", POLICY), person(tmp_path, "bob")
-    ann.record_past(views())
+    ann.backfill(views())
     now = views(periods="2026-04-01")
     ann.governance.redescribe(now, **WHY)
     other = POLICY.replace("0.75", "0.7").replace("name: reading", "name: other")
@@ -271,7 +272,7 @@ def test_who_took_a_correction_back_does_not_agree_when_others_ask_for_it(
     tmp_path: Path,
 ) -> None:
     now = views(periods="2026-04-01")
-    person(tmp_path, "ann", POLICY).record_past(views())
+    person(tmp_path, "ann", POLICY).backfill(views())
     ann, bob = (person(tmp_path, name).governance for name in ("ann", "bob"))
     ann.redescribe(now, **WHY)
     bob.withdraw_request("old", reason="ann is away")  # Anybody may.
@@ -284,7 +285,7 @@ def test_who_took_a_correction_back_does_not_agree_when_others_ask_for_it(
 def test_two_people_correct_a_release_as_often_as_they_must(tmp_path: Path) -> None:
     """Who asked for a correction that was made may agree to it another time."""
     first, second = (views(periods=day) for day in ("2026-04-01", "2026-04-02"))
-    person(tmp_path, "ann", POLICY).record_past(first)
+    person(tmp_path, "ann", POLICY).backfill(first)
     ann, bob = (person(tmp_path, name).governance for name in ("ann", "bob"))
     for asks, agrees, now in (
         (ann, bob, second),
@@ -313,7 +314,7 @@ def cheaper(release: RecordedRelease) -> RecordedRelease:
     """Return a release whose mechanism costs nothing."""
     (one,) = release.mechanisms
     free = {unit: Loss((0,) * len(x.coordinates)) for unit, x in one.losses.items()}
-    return replace(release, mechanisms=(replace(one, losses=free),))
+    return structs.replace(release, mechanisms=(replace(one, losses=free),))
 
 
 @pytest.mark.spec("LED-25")
@@ -323,23 +324,23 @@ def cheaper(release: RecordedRelease) -> RecordedRelease:
         (lambda body: body, "ann", "asks for the correction, and agrees to it"),
         (lambda body: body, " ANN", "asks for the correction, and agrees to it"),
         (
-            lambda body: replace(body, before=cheaper(body.before)),
+            lambda body: structs.replace(body, before=cheaper(body.before)),
             "bob",
             "it was not described before as the entry says",
         ),
         (
-            lambda body: replace(body, release=cheaper(body.release)),
+            lambda body: structs.replace(body, release=cheaper(body.release)),
             "bob",
             "its description costs",
         ),
         (
-            lambda body: replace(body, release=body.before),
+            lambda body: structs.replace(body, release=body.before),
             "bob",
             "nobody asks for this correction",
         ),
-        (lambda body: replace(body, policy="f" * 64), "bob", "was not active"),
+        (lambda body: structs.replace(body, policy="f" * 64), "bob", "was not active"),
         (
-            lambda body: replace(body, approved_by=("eve",)),
+            lambda body: structs.replace(body, approved_by=("eve",)),
             "bob",
             "names others than those who agreed",
         ),
@@ -357,7 +358,7 @@ def test_an_audit_finds_a_correction_that_was_forged(
 @pytest.mark.spec("LED-25")
 def test_an_audit_finds_a_correction_that_too_few_approved(tmp_path: Path) -> None:
     public = views(audience="public")
-    person(tmp_path, "ann", ASKING).record_past(public)
+    person(tmp_path, "ann", ASKING).backfill(public)
     people = ("ann", "olga", "pavel")
     ann, olga, pavel = (person(tmp_path, name).governance for name in people)
     ann.redescribe({**public, "periods": "2026-04-01"}, **WHY)
@@ -367,7 +368,9 @@ def test_an_audit_finds_a_correction_that_too_few_approved(tmp_path: Path) -> No
     records = list(ws.records())
     last = event_of(records[-1], len(records))
     assert isinstance(last.body, PastRedescribed)
-    event = Event(last.at, last.actor, replace(last.body, approved_by=("olga",)))
+    event = Event(
+        last.at, last.actor, structs.replace(last.body, approved_by=("olga",))
+    )
     skipped = records[:-2]  # The second approval is left out.
     skipped.append(seal(event, len(skipped) + 1, skipped[-1].hash))
     with pytest.raises(ChainBreakError, match="was corrected without approval"):
@@ -395,7 +398,7 @@ def test_a_statement_lists_corrections_with_who_why_before_and_after(
     assert one["now"] == [{"mechanism": "views", "periods": [day]}]
     shown = page(told)
     for words in (
-        "Corrections of the past",
+        "Corrections of past releases",
         "views: all of it",
         "views: periods: &quot;2026-04-01",
         "ann, ",
@@ -407,7 +410,7 @@ def test_a_statement_lists_corrections_with_who_why_before_and_after(
 
 def test_a_correction_that_is_withdrawn_changes_nothing(tmp_path: Path) -> None:
     ann = person(tmp_path, "ann", POLICY)
-    ann.record_past(views())
+    ann.backfill(views())
     ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
     with pytest.raises(ConflictError) as raised:  # It is hers.
         person(tmp_path, "bob").governance.redescribe(views(periods="2026"), **WHY)
@@ -439,7 +442,7 @@ def test_a_refusal_blocks_a_correction_that_is_asked_for_again(tmp_path: Path) -
     public = views(audience="public")
     now = {**public, "periods": "2026-04-01"}
     people = ("ann", "olga", "pavel", "quentin")
-    person(tmp_path, "ann", ASKING).record_past(public)
+    person(tmp_path, "ann", ASKING).backfill(public)
     ann, olga, pavel, quentin = (person(tmp_path, one).governance for one in people)
     ann.redescribe(now, **WHY)
     quentin.reject("old", reason="it read all of April")
@@ -463,7 +466,7 @@ def test_a_refusal_blocks_a_correction_that_is_asked_for_again(tmp_path: Path) -
 def test_a_correction_of_an_earlier_policy_may_be_refused(tmp_path: Path) -> None:
     public = views(audience="public")
     now = {**public, "periods": "2026-04-01"}
-    person(tmp_path, "ann", ASKING).record_past(public)
+    person(tmp_path, "ann", ASKING).backfill(public)
     ann, olga = (person(tmp_path, one).governance for one in ("ann", "olga"))
     ann.redescribe(now, **WHY)
     other = ASKING.replace("name: reading", "name: other")
@@ -477,7 +480,7 @@ def test_a_correction_of_an_earlier_policy_may_be_refused(tmp_path: Path) -> Non
 @pytest.mark.spec("LED-25")
 def test_a_correction_waits_for_somebody_until_it_is_made(tmp_path: Path) -> None:
     ann = person(tmp_path, "ann", POLICY)
-    ann.record_past(views())
+    ann.backfill(views())
     ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
     (pending,) = ann.governance.requests()
     assert (pending.corrects, pending.complete) == (True, False)
@@ -497,7 +500,7 @@ def test_who_approves_a_correction_again_learns_who_made_it(tmp_path: Path) -> N
     with pytest.raises(StaleError):
         again.approve(now, **WHY, content="a" * 64)
     ann = person(tmp_path, "ann")
-    ann.record_past(views("other"))
+    ann.backfill(views("other"))
     said = again.approve(views("other"), **WHY)  # Nobody asked for anything.
     assert (said.by, said.repeated, said.seq) == ("ann", True, 5)
     assert ann.verify().entries == said.seq
@@ -514,7 +517,7 @@ keys: {{olga: {KEY.public.hex()}}}
 """
     )
     ann = person(tmp_path, "ann", pinned)
-    ann.record_past(views())
+    ann.backfill(views())
     ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
     olga = person(tmp_path, "olga")
     for wrong in (None, OTHER):
@@ -538,7 +541,7 @@ def test_who_agreed_before_a_correction_was_made_is_asked_as_anybody(
     """A statement and the ledger say the same of a correction that comes again."""
     first = views(audience="public", periods="2026-04-01")
     other = {**first, "periods": "2026-04-02"}
-    person(tmp_path, "ann", ASKING).record_past(first)
+    person(tmp_path, "ann", ASKING).backfill(first)
     ann, olga, pavel, quentin = (
         person(tmp_path, one).governance for one in ("ann", "olga", "pavel", "quentin")
     )
@@ -563,10 +566,10 @@ def test_nothing_past_read_rows_of_days_to_come(tmp_path: Path) -> None:
     ann = person(tmp_path, "ann", POLICY)
     for day in ("2026-05-03", "9999-12-31"):
         with pytest.raises(InputError) as raised:
-            ann.record_past(views("new", periods=day))
+            ann.backfill(views("new", periods=day))
         assert code(raised) is Code.OUT_OF_RANGE
-    ann.record_past(views("new", periods=["2026-05-02", "2026-05-03"]))
-    ann.record_past(views())
+    ann.backfill(views("new", periods=["2026-05-02", "2026-05-03"]))
+    ann.backfill(views())
     with pytest.raises(InputError) as raised:
         ann.governance.redescribe(views(periods="2026-05-03"), **WHY)
     assert code(raised) is Code.OUT_OF_RANGE
@@ -575,7 +578,7 @@ def test_nothing_past_read_rows_of_days_to_come(tmp_path: Path) -> None:
 
 def test_a_statement_drops_what_is_assumed_no_more(tmp_path: Path) -> None:
     corrected(tmp_path)
-    person(tmp_path, "ann").record_past(views("other"))
+    person(tmp_path, "ann").backfill(views("other"))
     with opened_ledger(tmp_path / "ledger.db") as source:
         releases = report_on(source, Trust()).story.releases
     assert releases["old"].assumptions == ()

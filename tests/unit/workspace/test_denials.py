@@ -18,7 +18,7 @@ from modicum.api.local.repeated_denials import Denials
 from modicum.api.local.submit import prepared
 from modicum.core.errors import ConflictError
 from modicum.ledger import Event, Record, event_of, seal
-from modicum.ledger.log.events import Annotated, ReleaseDenied, event_name
+from modicum.ledger.log.events import Annotated, ReleaseDenied
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.system.clock import FixedClock
 
@@ -51,7 +51,7 @@ def told_already(log: Sequence[Event], denial: Event) -> int | None:
                 denial.body,
             )
             return seq if same else None
-        if event_name(body) not in BETWEEN:
+        if body.kind not in BETWEEN:
             return None
     return None
 
@@ -63,7 +63,7 @@ class Ledger:
         self.clock = FixedClock(NOON)
         self.store = SqliteStore(folder / "ledger.db", wait_seconds=20)
         self.stays = {name: self.opened(name) for name in ("ann", "bob")}
-        self.stays["ann"].submit(counts("first", rho="0.015"), post=True)
+        self.stays["ann"].submit(counts("first", rho="0.015"), publish=True)
 
     def opened(self, actor: str) -> Workspace:
         return Workspace(
@@ -85,7 +85,7 @@ class Ledger:
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["submit", "submit", "submit", "batch"])
-        | st.sampled_from(["take", "start", "void", "note", "tomorrow"]),
+        | st.sampled_from(["take", "start", "cancel", "note", "tomorrow"]),
         st.sampled_from(["ann", "bob"]),
         st.sampled_from(["x", "y"]),
         st.sampled_from(["0.015", "0.014"]),
@@ -107,7 +107,9 @@ TOMORROW = ("tomorrow", "ann", "x", "", False)
 @example([X, TOMORROW, X, X])
 @example([X, ("submit", "bob", "x", "0.015", False), X])
 @example([X, ("submit", "ann", "x", "0.014", False), X])
-@example([("take", "ann", "x", "0.015", False), X, ("void", "ann", "x", "", False), X])
+@example(
+    [("take", "ann", "x", "0.015", False), X, ("cancel", "ann", "x", "", False), X]
+)
 @example([X, ("note", "ann", "x", "", False), ("submit", "ann", "x", "0.015", True)])
 def test_a_denial_is_added_unless_the_log_tells_of_it(
     steps: list[tuple[str, str, str, str, bool]],
@@ -125,10 +127,10 @@ def test_a_denial_is_added_unless_the_log_tells_of_it(
             elif kind == "take":
                 taken.append(f"small-{number}")
                 space.submit(counts(taken[-1], rho="0.00000001"))
-            elif kind in ("void", "start") and taken:
+            elif kind in ("cancel", "start") and taken:
                 with suppress(ConflictError):  # It may have run out.
-                    if kind == "void":
-                        space.void(taken.pop(), reason="not needed")
+                    if kind == "cancel":
+                        space.cancel(taken.pop(), reason="not needed")
                     else:
                         space.start(taken.pop())
             elif kind == "note":
@@ -151,7 +153,7 @@ def submit(
     expected = list(before)
     # What ran out in the meantime is taken back first.
     for event in after[len(before) :]:
-        if event_name(event.body) != "release-expired":
+        if event.body.kind != "release-expired":
             break
         expected.append(event)
     at = max(ledger.clock.now(), expected[-1].at)
@@ -196,16 +198,16 @@ def test_a_denial_is_looked_for_among_the_last_thousand_entries(
 def test_what_is_out_and_denied_is_told_to_be_counted_nowhere(tmp_path: Path) -> None:
     ws = Ledger(tmp_path).stays["ann"]
     remarks = {
-        post: [
+        publish: [
             one
-            for one in ws.submit(counts("x", rho="0.015"), post=post).notices
+            for one in ws.submit(counts("x", rho="0.015"), publish=publish).notices
             if "not counted" in one
         ]
-        for post in (False, True, True)
+        for publish in (False, True, True)
     }
     assert not remarks[False]
     (remark,) = remarks[True]
-    assert remark.endswith("release record-past")
-    passes = ws.submit(counts("y", rho="1e-6"), post=True)
-    assert (passes.status, passes.notices) == ("posted", ())
-    assert ws.record_past(counts("x", rho="0.015")).status == "recorded"
+    assert remark.endswith("release backfill")
+    passes = ws.submit(counts("y", rho="1e-6"), publish=True)
+    assert (passes.status, passes.notices) == ("published", ())
+    assert ws.backfill(counts("x", rho="0.015")).status == "recorded"

@@ -29,11 +29,11 @@ def happens(ws: Workspace, step: int) -> None:
         case 2 | 6:
             ws.submit(counts(f"denied-{step}", rho="3"))
         case 3:
-            ws.void("r-2", reason="called off")
+            ws.cancel("r-2", reason="called off")
         case 4:
-            ws.record_past(counts("old", rho="0.002"))
+            ws.backfill(counts("old", rho="0.002"))
         case 5:
-            ws.submit(counts("r-5", rho="0.003"), post=True)
+            ws.submit(counts("r-5", rho="0.003"), publish=True)
         case 7:
             ws.governance.activate(compiled(WIDER), reason="more is needed")
         case _:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from samples.audited import key
 from samples.escrows import (
     OWNED,
@@ -38,7 +39,7 @@ from modicum.core.errors import (
 from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program, Range
 from modicum.ledger.log.contracts import TaskTerms, Version
-from modicum.ledger.log.events import ContractProposed
+from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.policy.compiler import compile_text
 from modicum.system.clock import FixedClock
 
@@ -52,10 +53,9 @@ def world(tmp_path: Path) -> World:
 
 def kinds(world: World) -> list[str]:
     from modicum.ledger import event_of
-    from modicum.ledger.log.events import event_name
 
     records = world.workspace("auditor").records()
-    return [event_name(event_of(one, one.seq).body) for one in records]
+    return [event_of(one, one.seq).body.kind for one in records]
 
 
 # --- the whole way --------------------------------------------------------------
@@ -223,8 +223,8 @@ def test_own_code_that_calls_itself_vetted_gets_no_exact_answers(world: World) -
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
     program = program_text(replace(SHARES_A_KERNEL, catalogue="accuracy@1"))
-    terms = replace(honest.terms, program=program, tier="bubblewrap")
-    proposed = ContractProposed(replace(honest, id="f", terms=terms), "why not")
+    terms = structs.replace(honest.terms, program=program, tier="bubblewrap")
+    proposed = ContractProposed(structs.replace(honest, id="f", terms=terms), "why not")
     world.workspace("amir").turn(lambda entry: entry.add(proposed))
     world.agree("f")
     with pytest.raises(VerificationError, match="calls itself `accuracy@1`"):
@@ -274,7 +274,7 @@ def test_a_denied_query_uses_nothing_up(world: World) -> None:
     assert denied.release == "r-2"
     assert not denied.allowed
     standing = world.workspace("amir").standing("r-1")
-    assert standing.status.value == "voided"
+    assert standing.status.value == "canceled"
     assert "flow-begun" not in kinds(world)
     assert world.office("amir").show("q").flow.runs == 0
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from msgspec import structs
 from samples.audited import key
 from samples.escrows import OWNED, POLICY, PROGRAM, ROWS, TABLES, World, query
 from samples.first_version import take_up
@@ -36,12 +37,8 @@ from modicum.escrow.blocks import ByBlocks
 from modicum.integrations.loader import Adapters
 from modicum.ledger import event_of
 from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
-from modicum.ledger.log.events import (
-    ApprovalGiven,
-    ContractProposed,
-    DisclosureRecorded,
-    event_name,
-)
+from modicum.ledger.log.escrow_events import ContractProposed
+from modicum.ledger.log.events import ApprovalGiven, DisclosureRecorded
 from modicum.ledger.replay.snapshot import Snapshot, write_snapshot
 from modicum.ledger.state.consent import Agreement
 from modicum.ops.escrow.equipment import EscrowPlace
@@ -132,7 +129,7 @@ def test_a_raw_signal_is_disclosed_in_words_of_the_escrow(world: World) -> None:
     world.agree("raw")
     with suppress(ModicumError):
         amir.receive("raw")
-    if any(event_name(one) == "flow-released" for one in bodies(world)):
+    if any(one.kind == "flow-released" for one in bodies(world)):
         said = [one for one in bodies(world) if isinstance(one, DisclosureRecorded)]
         assert any("score of a program on exact answers" in one.what for one in said)
 
@@ -152,7 +149,7 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
     monkeypatch.setattr(run, "reserve", reserved)
     with pytest.raises(ModicumError):
         world.office("amir").run("q")
-    assert "flow-begun" not in [event_name(one) for one in bodies(world)]
+    assert "flow-begun" not in [one.kind for one in bodies(world)]
 
 
 def activated(world: World, text: str) -> None:
@@ -188,7 +185,7 @@ def test_what_is_reserved_for_a_run_that_does_not_begin_is_taken_back(
     with pytest.raises(mistake):
         world.office("amir").run("q")
     standing = world.workspace("auditor").standing
-    assert [standing(one).status.value for one in ("r-1", "r-2")] == ["voided"] * 2
+    assert [standing(one).status.value for one in ("r-1", "r-2")] == ["canceled"] * 2
     assert world.office("amir").show("q").flow.runs == 0
 
 
@@ -239,7 +236,7 @@ def test_data_that_is_shredded_while_it_is_queried_leaves_nothing(
     monkeypatch.setattr(run, "answered", shredded)
     with pytest.raises(UnavailableError, match="ended without a result"):
         world.office("amir").run("q")
-    assert [event_name(one) for one in bodies(world)][-2:] == [
+    assert [one.kind for one in bodies(world)][-2:] == [
         "data-shredded",
         "flow-failed",
     ]
@@ -413,7 +410,7 @@ def test_a_contract_of_somebody_s_own_for_what_cannot_run_uses_nothing_up(
     world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM)
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
-    forged = replace(honest, id="f", terms=replace(honest.terms, **odd))
+    forged = structs.replace(honest, id="f", terms=structs.replace(honest.terms, **odd))
     proposed = ContractProposed(forged, "why not")
     world.workspace("amir").turn(lambda entry: entry.add(proposed))
     world.agree("f")
@@ -444,7 +441,7 @@ def test_a_query_that_cannot_be_reserved_takes_nothing_with_it(world: World) -> 
     with pytest.raises(ConflictError):
         world.office("amir").run("q")
     standing = world.workspace("auditor").standing
-    assert standing("r-1").status.value == "voided"
+    assert standing("r-1").status.value == "canceled"
     assert standing("r-2").status.value == "reserved"  # It is not theirs to take back.
 
 
@@ -453,7 +450,7 @@ def test_what_ended_by_itself_keeps_nothing_else_reserved() -> None:
     taken_back = list[str]()
 
     class Ending:
-        def void(self, release: str, *, reason: str) -> None:
+        def cancel(self, release: str, *, reason: str) -> None:
             if release == "r-1":
                 raise ConflictError(Problem(Code.RELEASE_STATE, "it ended"))
             taken_back.append(f"{release}: {reason}")
@@ -478,7 +475,7 @@ def test_a_run_of_which_one_result_is_lost_ends_without_any(
     monkeypatch.setattr(vault, "seal", first_only)
     with pytest.raises(UnavailableError, match="ended without a result"):
         world.office("amir").run("t")
-    assert event_name(bodies(world)[-1]) == "flow-failed"
+    assert bodies(world)[-1].kind == "flow-failed"
     assert not world.office("amir").show("t").flow.running
 
 
@@ -546,7 +543,7 @@ class Away:
         def noted(entry: Any) -> Any:
             found = work(entry)
             added = entry.read(entry.begun_at[0])
-            just_now.extend(event_name(event_of(one, one.seq).body) for one in added)
+            just_now.extend(event_of(one, one.seq).body.kind for one in added)
             self.has_begun |= just_now[-1:] == [self.since]
             self._refuse(self.has_begun and not self.is_stored)
             return found
@@ -598,7 +595,7 @@ def test_a_ledger_that_is_away_for_a_while_costs_no_results(
     assert isinstance(flow.contract.terms, QueryTerms | TaskTerms)
     assert (flow.runs, dict(flow.running), flow.ended_by) == (1, {}, 1)
     assert set(flow.results) == {*flow.contract.terms.results}
-    kinds = [event_name(one) for one in bodies(world)]
+    kinds = [one.kind for one in bodies(world)]
     many = 1 if name == "q" else 2
     assert (kinds.count("flow-begun"), kinds.count("flow-withheld")) == (many, many)
     world.workspace("auditor").verify()

@@ -10,9 +10,11 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+from msgspec import structs
 from oracle.escrow import permits
 from samples.escrows import OWNED, POLICY, ROWS, TABLES, World, query
 from samples.first_version import take_up
+from samples.stored import to_plain
 
 from modicum.api.local.escrow import execution, run
 from modicum.api.local.escrow.datasets import Declared
@@ -35,8 +37,8 @@ from modicum.escrow.programs import STEPS, Program, Range
 from modicum.integrations.loader import Adapters
 from modicum.ledger import event_of
 from modicum.ledger.log.contracts import TaskTerms
-from modicum.ledger.log.event_codec import to_plain
-from modicum.ledger.log.events import ContractProposed, ReleaseReserved
+from modicum.ledger.log.escrow_events import ContractProposed
+from modicum.ledger.log.events import ReleaseReserved
 from modicum.policy.compiler import compile_text
 from modicum.query.statistics import Secrets
 
@@ -141,7 +143,7 @@ def test_a_score_by_blocks_goes_the_way_of_all_scores(world: World) -> None:
     assert 0 <= received(world) <= 1
     # The queries' release and that of the score are out with it.
     assert kinds(world)[-3:] == ["flow-released", "release-posted", "release-posted"]
-    assert world.workspace("amir").standing("t").status.value == "posted"
+    assert world.workspace("amir").standing("t").status.value == "published"
     with pytest.raises(ConflictError, match="no exact result"):
         world.office("amir").ask_raw_signal(Purpose("r", "to know"), "t", width=None)
 
@@ -687,7 +689,7 @@ def test_a_policy_that_means_something_else_stops_it(
     with pytest.raises((StaleError, InputError)):
         world.office("amir").run("t")
     assert "flow-begun" not in kinds(world)[-8:]
-    assert world.workspace("amir").standing("t").status.value == "voided"
+    assert world.workspace("amir").standing("t").status.value == "canceled"
 
 
 def test_what_is_reserved_is_taken_back_if_an_owner_refuses_meanwhile(
@@ -704,7 +706,7 @@ def test_what_is_reserved_is_taken_back_if_an_owner_refuses_meanwhile(
     monkeypatch.setattr(run, "reserve", reserved)
     with pytest.raises(ConflictError, match="`olga` refused"):
         world.office("amir").run("t")
-    assert world.workspace("amir").standing("t").status.value == "voided"
+    assert world.workspace("amir").standing("t").status.value == "canceled"
     assert world.office("amir").show("t").flow.runs == 0
 
 
@@ -715,7 +717,7 @@ def test_a_contract_of_somebody_s_own_for_what_cannot_run_costs_nothing(
     world.office("amir").ask_task(HEADING, "q", PROGRAM, blocks=TWENTY)
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
-    forged = replace(honest, id="f", terms=replace(honest.terms, **odd))
+    forged = structs.replace(honest, id="f", terms=structs.replace(honest.terms, **odd))
     workspace = world.workspace("amir")
     workspace.turn(lambda entry: entry.add(ContractProposed(forged, "why not")))
     world.agree("f")
@@ -748,7 +750,9 @@ def test_a_text_that_says_something_else_than_is_charged_does_not_run(
     (charge,) = terms.charges
     assert old in charge.text
     lying = charge._replace(text=charge.text.replace(old, new, 1))
-    forged = replace(honest, id="f", terms=replace(terms, charges=(lying,)))
+    forged = structs.replace(
+        honest, id="f", terms=structs.replace(terms, charges=(lying,))
+    )
     workspace = world.workspace("amir")
     workspace.turn(lambda entry: entry.add(ContractProposed(forged, "why not")))
     world.agree("f")
@@ -763,7 +767,9 @@ def test_more_blocks_than_are_priced_do_not_run(world: World) -> None:
     world.office("amir").ask_task(HEADING, "q", PROGRAM, blocks=TWENTY)
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
-    forged = replace(honest, id="f", terms=replace(honest.terms, blocks=2))
+    forged = structs.replace(
+        honest, id="f", terms=structs.replace(honest.terms, blocks=2)
+    )
     workspace = world.workspace("amir")
     workspace.turn(lambda entry: entry.add(ContractProposed(forged, "why not")))
     world.agree("f")

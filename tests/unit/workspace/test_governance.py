@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from samples.small import NOON, POLICY, compiled, counts
 
 from modicum.api.local import Workspace
@@ -204,7 +204,7 @@ def test_who_has_two_names_agrees_once(tmp_path: Path) -> None:
     with pytest.raises(ApprovalError, match="needs approval"):
         of(tmp_path, "ann").submit(PUBLIC)
     with pytest.raises(ApprovalError, match="needs approval"):
-        of(tmp_path, "ann").submit(PUBLIC, post=True)
+        of(tmp_path, "ann").submit(PUBLIC, publish=True)
     new = compiled(POLICY)
     of(tmp_path, "mia").governance.approve_policy(new, reason="fine")
     with pytest.raises(ApprovalError, match="needs approval"):
@@ -225,7 +225,7 @@ def test_a_log_of_a_version_that_counted_names_holds(
         for name in ("mia", "Mia"):
             of(tmp_path, name).governance.approve(PUBLIC, reason="fine")
             of(tmp_path, name).governance.approve_policy(new, reason="fine")
-        assert of(tmp_path, "ann").submit(PUBLIC, post=True).allowed
+        assert of(tmp_path, "ann").submit(PUBLIC, publish=True).allowed
         assert of(tmp_path, "ann").governance.activate(new, reason="simpler").changed
     assert of(tmp_path, "reader").verify().decisions == 1
     assert of(tmp_path, "ann").submit(counts("r-2")).allowed
@@ -258,7 +258,7 @@ def test_a_name_in_other_capitals_is_shown_as_it_is_written(tmp_path: Path) -> N
 @pytest.mark.spec("POL-15")
 def test_a_policy_takes_the_place_of_another(tmp_path: Path) -> None:
     of(tmp_path, "admin", POLICY).init()
-    of(tmp_path, "ann").submit(counts("r-1"), post=True)
+    of(tmp_path, "ann").submit(counts("r-1"), publish=True)
     tighter = compiled(POLICY.replace("high: 1.0}", "high: 0.9}"))
     office = of(tmp_path, "admin").governance
     done = office.activate(tighter, reason="caution", replaces=compiled().policy.digest)
@@ -296,7 +296,7 @@ TIGHT = POLICY.replace("budget: 2.0}", "budget: 0.1}")
 @pytest.mark.spec("POL-15")
 def test_conflicts_are_accepted_one_by_one(tmp_path: Path) -> None:
     of(tmp_path, "admin", POLICY).init()
-    of(tmp_path, "ann").submit(counts("r-1", rho="0.002"), post=True)
+    of(tmp_path, "ann").submit(counts("r-1", rho="0.002"), publish=True)
     office, new = of(tmp_path, "admin").governance, compiled(TIGHT)
     weighed = office.weigh(new)
     assert weighed.made == {"global @standard", "global @black-box"}
@@ -328,7 +328,7 @@ def test_what_was_given_up_makes_no_conflict(tmp_path: Path) -> None:
     of(tmp_path, "ann").submit(counts("r-1", rho="0.002"))
     office, new = of(tmp_path, "admin").governance, compiled(TIGHT)
     assert office.weigh(new).made
-    of(tmp_path, "ann").void("r-1", reason="given up")
+    of(tmp_path, "ann").cancel("r-1", reason="given up")
     assert not office.weigh(new).conflicts
     assert office.activate(new, reason="much less").changed
 
@@ -391,7 +391,7 @@ def test_history_is_told_in_the_words_of_the_new_policy(tmp_path: Path) -> None:
         assert not ask.submit(much).allowed
     assert ask.submit(counts("us", rho="0.003", where={"region": "US"})).allowed
     # An open reservation is given back under the words it was told in.
-    ask.void("open", reason="given up")
+    ask.cancel("open", reason="given up")
     assert of(tmp_path, "reader").verify().entries == len(bodies(tmp_path))
     gone = compiled(small + REGIONS.replace("[EU, US]", "[DE, US]"))
     office = of(tmp_path, "admin").governance
@@ -412,7 +412,7 @@ def test_a_rule_over_its_limit_denies_in_the_cells_that_are_over(
     """So it is told, too: by the one who activates, and by what denies."""
     of(tmp_path, "admin", POLICY + REGIONS).init()
     of(tmp_path, "ann").submit(
-        counts("eu", rho="0.002", where={"region": "EU"}), post=True
+        counts("eu", rho="0.002", where={"region": "EU"}), publish=True
     )
     office, tight = of(tmp_path, "admin").governance, compiled(TIGHT + REGIONS)
     with pytest.raises(InputError) as caught:
@@ -430,7 +430,7 @@ def test_a_rule_over_its_limit_denies_in_the_cells_that_are_over(
 
 def test_where_a_rule_has_one_cell_no_cells_are_spoken_of(tmp_path: Path) -> None:
     of(tmp_path, "admin", POLICY).init()
-    of(tmp_path, "ann").submit(counts("r-1", rho="0.002"), post=True)
+    of(tmp_path, "ann").submit(counts("r-1", rho="0.002"), publish=True)
     with pytest.raises(InputError) as caught:
         of(tmp_path, "admin").governance.activate(compiled(TIGHT), reason="less")
     assert "it then denies what it is about:" in caught.value.render()
@@ -461,7 +461,7 @@ def test_what_nobody_knows_is_assumed_and_written_down(tmp_path: Path) -> None:
     ws = of(tmp_path, "admin", DIVIDED)
     described = past()
     described["mechanisms"][0]["attributes"] = "all"
-    decision = ws.record_past(described)
+    decision = ws.backfill(described)
     body = bodies(tmp_path)[-1]
     assert isinstance(body, PastRecorded)
     assert body.release.mechanisms[0].attributes == ("age", "diagnosis", "steps")
@@ -480,7 +480,7 @@ def test_what_nobody_knows_is_assumed_and_written_down(tmp_path: Path) -> None:
 
 def test_what_is_known_is_not_assumed(tmp_path: Path) -> None:
     ws = of(tmp_path, "admin", DIVIDED)
-    ws.record_past(
+    ws.backfill(
         past(
             ml="black-box",
             where={"region": "EU"},
@@ -528,7 +528,7 @@ def test_only_some_mechanisms_may_leave_something_out(tmp_path: Path) -> None:
         {**one, "name": "a", "ml": "none"},
         {**one, "name": "b", "attributes": "all"},
     ]
-    of(tmp_path, "admin", POLICY).record_past(described)
+    of(tmp_path, "admin", POLICY).backfill(described)
     assert bodies(tmp_path)[-1].assumptions == (
         "mechanism b: nobody knows what was read: all 3 attributes",
         "mechanism b: label `ml` is not stated: the strictest value `none`",
@@ -538,7 +538,7 @@ def test_only_some_mechanisms_may_leave_something_out(tmp_path: Path) -> None:
 def test_a_mistake_in_the_past_is_a_mistake(tmp_path: Path) -> None:
     ws = of(tmp_path, "admin", POLICY)
     with pytest.raises(InputError) as caught:
-        ws.record_past(counts("old", attributes=("diagnoses",)))
+        ws.backfill(counts("old", attributes=("diagnoses",)))
     assert caught.value.code is Code.UNKNOWN_ATTRIBUTE
     described = counts("new")
     described["mechanisms"][0]["attributes"] = "all"

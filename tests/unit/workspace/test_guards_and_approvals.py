@@ -65,7 +65,7 @@ def test_what_happened_already_is_counted_however_it_is_described(
     tmp_path: Path,
 ) -> None:
     ws = workspace(tmp_path, policy=GUARDED)
-    assert ws.record_past(bounded("r-1", None)).status == "recorded"
+    assert ws.backfill(bounded("r-1", None)).status == "recorded"
 
 
 @pytest.mark.spec("POL-11")
@@ -81,9 +81,9 @@ def test_a_release_that_needs_approval_is_not_reserved(tmp_path: Path) -> None:
     ]
     assert "needs approval by 2 of officer, not the requester" in decision.explain()
     assert "needs approval by 1 of officer or steward\n" in decision.explain() + "\n"
-    for post in (False, True):
+    for publish in (False, True):
         with pytest.raises(ApprovalError) as caught:
-            ws.submit(public, post=post)
+            ws.submit(public, publish=publish)
         assert caught.value.code is Code.NEEDS_APPROVAL
         assert exit_for(caught.value) is Exit.NEEDS_APPROVAL
     assert ws.submit(counts("r-2", audience="internal")).allowed
@@ -183,4 +183,4 @@ def test_a_denial_comes_before_the_question_who_approves(tmp_path: Path) -> None
 @pytest.mark.spec("POL-11")
 def test_past_releases_need_nobody(tmp_path: Path) -> None:
     ws = workspace(tmp_path, policy=APPROVED)
-    assert ws.record_past(counts("r-1", audience="public")).status == "recorded"
+    assert ws.backfill(counts("r-1", audience="public")).status == "recorded"

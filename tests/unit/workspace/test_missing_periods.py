@@ -73,7 +73,7 @@ def test_a_release_that_is_denied_hears_of_others_without_periods(
 ) -> None:
     ws = workspace(tmp_path, policy=POLICY)
     for n in range(3):
-        ws.record_past(views(f"old-{n}", rho=0.01))
+        ws.backfill(views(f"old-{n}", rho=0.01))
     denied = ws.check(views("asked", periods="2026-04-27"))
     told = denied.explain()
     cause = (
@@ -89,10 +89,10 @@ def test_a_release_that_is_denied_hears_of_others_without_periods(
 
 def test_a_full_cell_names_the_releases_without_periods(tmp_path: Path) -> None:
     ws = workspace(tmp_path, policy=POLICY)
-    ws.record_past(views("dated", periods="2026-04-27"))
-    ws.record_past(views("old", rho=0.01))
+    ws.backfill(views("dated", periods="2026-04-27"))
+    ws.backfill(views("old", rho=0.01))
     assert ws.spenders("day").cause == ""  # It is full, and not over.
-    ws.record_past(views("born", rho=0.001, reads="born"))
+    ws.backfill(views("born", rho=0.001, reads="born"))
     found = ws.spenders("day")
     assert [one.release for one in found.spenders if one.undated] == ["old"]
     assert "1 release is charged to every period" in found.cause
@@ -101,12 +101,12 @@ def test_a_full_cell_names_the_releases_without_periods(tmp_path: Path) -> None:
 
 def test_where_rules_stand_names_those_over_in_every_period(tmp_path: Path) -> None:
     ws = workspace(tmp_path, policy=POLICY)
-    ws.record_past(views("old-0"))
-    ws.record_past(views("old-1", periods="2026-04-27"))
+    ws.backfill(views("old-0"))
+    ws.backfill(views("old-1", periods="2026-04-27"))
     (day, _) = ws.standings()
     assert not day.allowed
     assert not day.every_period  # Only that day is over.
-    ws.record_past(views("old-2"))
+    ws.backfill(views("old-2"))
     (day, born) = ws.standings()
     assert (day.every_period, born.every_period) == (True, False)
     told: Any = status_view(ws).rules
@@ -117,8 +117,8 @@ def test_where_rules_stand_names_those_over_in_every_period(tmp_path: Path) -> N
 
 def test_a_past_release_that_is_over_is_told_why(tmp_path: Path) -> None:
     ws = workspace(tmp_path, policy=POLICY)
-    ws.record_past(views("old-0"))
-    assert CAUSE in ws.record_past(views("old-1")).explain()
+    ws.backfill(views("old-0"))
+    assert CAUSE in ws.backfill(views("old-1")).explain()
 
 
 def test_a_release_that_reads_a_static_attribute_says_what_it_is_charged_to(

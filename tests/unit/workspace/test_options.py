@@ -122,7 +122,7 @@ def test_a_denial_tells_who_filled_the_cell_and_what_would_pass(tmp_path: Path) 
         assert "country CH, 2026-04" in said
         assert "spent by b (rho 0.35, 77 %), a (rho 0.1, 22 %)" in said
         assert "Gaussian noise may still cost rho 0.05 there" in said
-        assert "what would pass: counts: sigma 3.163 instead of 2" in said
+        assert "would be allowed with: counts: sigma 3.163 instead of 2" in said
         assert "spent by" not in decision.explain(deep=False)
         told = decision.to_dict(deep=True)["explanation"]
         assert isinstance(told, dict)
@@ -146,7 +146,7 @@ def test_a_denial_tells_who_filled_the_cell_and_what_would_pass(tmp_path: Path) 
 def test_a_ledger_that_is_not_there_yet_is_looked_at_too(tmp_path: Path) -> None:
     ws = workspace(tmp_path, policy=TEXT)
     decision = ws.check(release("asked", mechanism(cost=costs("0.7"))))
-    assert "what would pass: counts: rho per user 0.5" in decision.explain()
+    assert "would be allowed with: counts: rho per user 0.5" in decision.explain()
     assert "spent by" not in decision.explain()
     assert ws.spenders("pay @standard").spenders == ()
     with pytest.raises(UsageError):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import fields, replace
 from oracle.auditor import audit as audited_again
 from samples.first_version import as_written_by, with_policy
 from samples.small import NOON, compiled
@@ -113,7 +113,7 @@ def test_a_unit_is_not_redefined_under_a_name_that_losses_were_recorded_for(
     tmp_path: Path, was: str, now: str, told: str
 ) -> None:
     first = POLICY if was in POLICY else MONTH
-    of(tmp_path, first).submit(release("r-1"), post=True)
+    of(tmp_path, first).submit(release("r-1"), publish=True)
     changed = first.replace(was, now, 1)
     assert refused(tmp_path, changed) == [
         (
@@ -138,7 +138,7 @@ def test_a_unit_that_no_loss_counts_for_is_redefined(tmp_path: Path) -> None:
     week = POLICY.replace("period: day", "period: week")
     of(tmp_path).submit(release("given-up"))
     assert refused(tmp_path, week)
-    of(tmp_path).void("given-up", reason="not needed")
+    of(tmp_path).cancel("given-up", reason="not needed")
     big = release("denied")
     big["mechanisms"][0]["cost"]["time"] = {"rho": 5}
     assert not of(tmp_path).submit(big).allowed
@@ -152,9 +152,9 @@ def test_a_unit_that_no_loss_counts_for_is_redefined(tmp_path: Path) -> None:
 
 @pytest.mark.spec("POL-17")
 def test_a_unit_that_was_removed_does_not_come_back_as_another(tmp_path: Path) -> None:
-    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     activate(tmp_path, WITHOUT)
-    of(tmp_path).submit(release("r-2", ["user"]), post=True)
+    of(tmp_path).submit(release("r-2", ["user"]), publish=True)
     ((code, message),) = refused(tmp_path, MONTH)
     assert code is Code.UNIT_REDEFINED
     assert message.endswith("period day -> month")
@@ -167,7 +167,7 @@ def test_a_unit_that_was_removed_does_not_come_back_as_another(tmp_path: Path) -
 def test_another_neighboring_relation_is_converted_and_not_refused(
     tmp_path: Path,
 ) -> None:
-    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     other = POLICY
     for relation in ("substitute", "any-change"):
         other = POLICY.replace("id: uid,", f"id: uid, neighbors: {relation},")
@@ -181,7 +181,7 @@ def test_another_neighboring_relation_is_converted_and_not_refused(
 @pytest.mark.spec("POL-17")
 def test_who_agreed_does_not_make_a_redefinition_right(tmp_path: Path) -> None:
     asking = POLICY + "roles: {officer: [olga]}\nactivation: {need: 1, from: [officer]}"
-    of(tmp_path, asking).submit(release("r-1"), post=True)
+    of(tmp_path, asking).submit(release("r-1"), publish=True)
     month = compiled(asking.replace("period: day", "period: month"))
     of(tmp_path).governance.propose_policy(month, reason="months")
     olga = Workspace(
@@ -296,7 +296,7 @@ def test_the_commands_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_redefinition_breaks_a_log_of_a_version_that_refuses_it(
     tmp_path: Path,
 ) -> None:
-    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     records = [*of(tmp_path).records()]
     with pytest.raises(ChainBreakError, match="redefined under its name"):
         audit(with_policy(records, MONTH))
@@ -314,7 +314,7 @@ RENAMED = POLICY.replace("page: low", "site: low")
 
 @pytest.mark.spec("POL-18")
 def test_whether_a_new_attribute_is_a_dropped_one_is_asked(tmp_path: Path) -> None:
-    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     ((code, message),) = refused(tmp_path, RENAMED)
     assert code is Code.ATTRIBUTE_DROPPED
     assert message == "the attribute `page` is gone, and one of `site` may be it"
@@ -330,7 +330,7 @@ def test_whether_a_new_attribute_is_a_dropped_one_is_asked(tmp_path: Path) -> No
 
 @pytest.mark.spec("POL-18")
 def test_an_attribute_is_asked_about_when_others_come_later(tmp_path: Path) -> None:
-    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     dropped = POLICY.replace("page: low, ", "")
     activate(tmp_path, dropped)
     ((code, _),) = refused(tmp_path, RENAMED)
@@ -344,7 +344,7 @@ def test_an_attribute_is_asked_about_when_others_come_later(tmp_path: Path) -> N
 
 @pytest.mark.spec("POL-18")
 def test_nothing_is_asked_where_nothing_can_be_renamed(tmp_path: Path) -> None:
-    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     # Nobody read `town`; without a new attribute, none is renamed.
     activate(tmp_path, POLICY.replace("town: low", "city: low"))
     activate(tmp_path, POLICY.replace("page: low, ", ""))
@@ -355,7 +355,7 @@ def test_nothing_is_asked_where_nothing_can_be_renamed(tmp_path: Path) -> None:
 def test_a_new_name_that_came_before_the_old_one_went_is_asked_about(
     tmp_path: Path,
 ) -> None:
-    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     activate(tmp_path, POLICY.replace("page: low", "page: low, site: low"))
     ((code, message),) = refused(tmp_path, RENAMED)
     assert code is Code.ATTRIBUTE_DROPPED
@@ -367,7 +367,7 @@ def test_a_new_name_that_came_before_the_old_one_went_is_asked_about(
 @pytest.mark.spec("POL-18")
 @pytest.mark.spec("LED-24")
 def test_an_audit_finds_attributes_that_nobody_was_asked_about(tmp_path: Path) -> None:
-    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     records = [*of(tmp_path).records()]
     for accepted in ((), ("attribute:town",), ("attribute:page", "attribute:town")):
         with pytest.raises(ChainBreakError, match="the rules that it accepts"):
@@ -387,7 +387,7 @@ def test_diff_simulate_and_activate_name_what_is_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     Path("next.yaml").write_text(RENAMED.replace("period: day", "period: month"))
     unit = "the unit `time` is redefined under its name: period day -> month"
     attribute = "the attribute `page` is gone, and one of `site` may be it"

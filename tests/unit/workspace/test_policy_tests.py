@@ -150,7 +150,7 @@ def test_an_answer_is_that_of_a_ledger(tmp_path: Path) -> None:
         folder.mkdir()
         ledger = workspace(folder, policy=GOVERNED)
         for one in releases[:-1]:
-            ledger.record_past(one)
+            ledger.backfill(one)
         found = answer(GOVERNED, history=releases[:-1], release=releases[-1])
         outcome, blocking = submitted(ledger, releases[-1])
         assert found.outcome.value == outcome

@@ -118,18 +118,18 @@ class Ledger:
     def policy(self) -> CompiledPolicy:
         return self.world.ledger.policy()
 
-    def void(self, release: str, *, reason: str) -> Any:
-        self.world.note("void", reason)
-        return self.world.ledger.void(release, reason=reason)
+    def cancel(self, release: str, *, reason: str) -> Any:
+        self.world.note("cancel", reason)
+        return self.world.ledger.cancel(release, reason=reason)
 
     def start(self, release: str) -> Any:
         found = self.world.ledger.start(release)
         self.world.note("start")
         return found
 
-    def post(self, release: str) -> Any:
-        self.world.note("post")
-        return self.world.ledger.post(release)
+    def publish(self, release: str) -> Any:
+        self.world.note("publish")
+        return self.world.ledger.publish(release)
 
 
 def nothing(plan: ExactPlan) -> Mapping[str, Exact]:
@@ -175,10 +175,10 @@ def test_all_checks_come_first_and_posting_comes_last(world: World) -> None:
     ran = run(world, asked.query(), begun=begun, complete=complete)
     assert world.steps == [
         "check", "check noise", "price", "submit", "start", "begun", "draw", "run",
-        "noise", "complete", "post",
+        "noise", "complete", "publish",
     ]  # fmt: skip
     assert seen == ["started", "started"]
-    assert status(world) == "posted"
+    assert status(world) == "published"
     assert ran.answers is not None
     assert ran.decision.allowed
 
@@ -204,7 +204,7 @@ def test_a_plan_reads_nothing_and_writes_nothing(world: World) -> None:
         ("run", "started"),
         ("noise", "started"),
         ("complete", "started"),
-        ("post", "started"),
+        ("publish", "started"),
     ],
 )
 def test_what_fails_after_the_start_is_spent(
@@ -270,7 +270,7 @@ def test_what_was_reserved_before_is_run(world: World) -> None:
     query = asked.query()
     world.ledger.submit(query.described)
     assert run(world, query).answers is not None
-    assert status(world) == "posted"
+    assert status(world) == "published"
 
 
 def test_nothing_is_read_before_people_agreed(tmp_path: Path) -> None:
@@ -310,12 +310,12 @@ def test_the_sampler_gets_the_scale_that_is_described(
         sql, noise=noise, loss={"user-month": {measure: Fraction("0.2")}}, bins=4
     )
     run(world, query)
-    mechanisms: list[dict[str, Any]] = query.lowered.mechanisms()
+    mechanisms: list[dict[str, Any]] = query.compiled.mechanisms()
     described = {
         one["name"]: (one[size], one["sensitivity"]["user-month"]) for one in mechanisms
     }
     drawn = [(kind, scale) for kind, scale, _ in world.of("noise")]
-    names = [line.statistic.name for line in query.lowered.lines]
+    names = [line.statistic.name for line in query.compiled.lines]
     assert drawn == [(noise, described[name][0]) for name in names]
     checked = world.of("check noise")
     norm = "l2" if noise == "gaussian" else "l1"
@@ -440,7 +440,7 @@ def test_without_a_sample_all_is_computed_at_once(world: World) -> None:
 def test_keys_are_told_from_the_threshold_on(tmp_path: Path) -> None:
     world = World(asked.workspace(tmp_path, asked.WITH_DELTA), nothing)
     query = with_delta(asked.BY_TOPIC, discover={"delta": Fraction("1e-7")})
-    selection = query.lowered.selection
+    selection = query.compiled.selection
     assert selection is not None
     least = selection.threshold
     ids: Exact = {
@@ -457,7 +457,7 @@ def test_keys_are_told_from_the_threshold_on(tmp_path: Path) -> None:
     assert told == {("b",): 5, ("c",): 6, (None,): 7}
     keys, views = world.of("noise")
     assert keys[:2] == ("laplace", selection.scale)
-    assert views[:2] == ("gaussian", query.lowered.lines[0].scale)
+    assert views[:2] == ("gaussian", query.compiled.lines[0].scale)
     assert world.of("check noise")[-1] == ("laplace", selection.scale, 20)
 
 
@@ -482,14 +482,14 @@ def test_no_key_is_told_where_there_are_no_rows(tmp_path: Path) -> None:
     ran = run(world, with_delta(asked.BY_TOPIC, discover={"delta": Fraction("1e-7")}))
     assert ran.answers is not None
     assert ran.answers.rows == ()
-    assert status(world) == "posted"
+    assert status(world) == "published"
 
 
 def test_a_key_may_be_called_as_keys_are_told(tmp_path: Path) -> None:
     world = World(asked.workspace(tmp_path, asked.WITH_DELTA), nothing)
     sql = asked.BY_TOPIC.replace("views FROM", "keys FROM")
     query = with_delta(sql, discover={"delta": Fraction("1e-7")})
-    names = [one["name"] for one in query.lowered.mechanisms()]
+    names = [one["name"] for one in query.compiled.mechanisms()]
     assert names == ["keys+", "keys"]
     assert run(world, query).answers is not None
 
@@ -524,8 +524,8 @@ def test_a_policy_that_changes_meanwhile_leaves_no_reservation(
     monkeypatch.setattr(Ledger, "submit", submit_later)
     with pytest.raises(StaleError, match="another policy"):
         run(world, asked.query())
-    assert world.of("void") == [("the policy changed while the query was read",)]
-    assert status(world) == "voided"
+    assert world.of("cancel") == [("the policy changed while the query was read",)]
+    assert status(world) == "canceled"
     assert "run" not in world.steps
 
 
@@ -542,7 +542,7 @@ def test_a_reservation_of_somebody_else_stays_when_the_policy_changes(
     monkeypatch.setattr(Ledger, "submit", submit_later)
     with pytest.raises(StaleError, match="another policy"):
         run(world, asked.query())
-    assert world.of("void") == []
+    assert world.of("cancel") == []
     assert status(world) == "reserved"
 
 

@@ -86,6 +86,5 @@ def test_a_query_file_is_given_by_its_path() -> None:
     given: Any = {"release": CANARY}
     problem = problem_of(lambda: mo.load_query(given, asked.compiled()))
     assert (
-        problem.message
-        == "a query file is given by its path, got something of type dict"
+        problem.message == "give a query file by its path, got something of type dict"
     )

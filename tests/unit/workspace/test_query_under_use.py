@@ -74,7 +74,7 @@ def test_the_reserved_query_is_answered_and_posted_at_the_end(
         answers = use.query(asked.query(), ROWS)
         assert status(ledger) == "started"
     assert len(answers.rows) == 62
-    assert status(ledger) == "posted"
+    assert status(ledger) == "published"
     assert opened(ledger) == [("duckdb", {"views": ROWS}, "local[*]")]
 
 

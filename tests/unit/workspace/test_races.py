@@ -84,7 +84,7 @@ def test_a_limit_finer_than_a_ledger_unit_is_shown_as_it_decides(
     assert row.id == "attr:age @standard"
     cap = dict(ws.standings()[2].own_filter.caps)[1]
     release = counts("r-1", rho=f"0.{cap:012}", attributes=("age",), ml="none")
-    ws.record_past(release)
+    ws.backfill(release)
     loss = ws.standings()[2]
     from modicum.ledger.decision.amounts import amounts
 

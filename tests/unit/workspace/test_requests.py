@@ -145,9 +145,9 @@ def test_only_the_requester_changes_or_withdraws_a_request(ledger: Ledger) -> No
 #: Every way in which a release comes in, or is told that it would.
 WAYS_IN: dict[str, Any] = {
     "submit": lambda of, one: of.submit(one),
-    "submit what is out": lambda of, one: of.submit(one, post=True),
+    "submit what is out": lambda of, one: of.submit(one, publish=True),
     "submit many": lambda of, one: answered(of.submit_many([of.prepare(one)])),
-    "record past": lambda of, one: of.record_past(one),
+    "record past": lambda of, one: of.backfill(one),
     "check": lambda of, one: of.check(one),
 }
 
@@ -257,7 +257,7 @@ def done(of: Workspace, verb: str, one: Any) -> bool:
         elif verb == "submit":
             of.submit(one)
         else:
-            of.record_past(one)
+            of.backfill(one)
     except ConflictError:
         assert of.state().seq == before
         return False
@@ -280,7 +280,7 @@ def test_who_ever_asked_for_a_release_does_not_approve_it(ledger: Ledger) -> Non
     olga.withdraw_request("r-1", reason="let ann ask")
     ledger.of("ann").governance.request(PUBLIC, reason="for olga")
     assert "who asks for it does not approve it" in agreed()
-    olga.approve(CHANGED, reason="another content was never hers")
+    olga.approve(CHANGED, reason="other contents was never hers")
 
 
 def test_what_needs_no_approval_or_would_be_denied_is_not_requested(
@@ -319,7 +319,7 @@ def test_nobody_approves_what_would_be_denied_now(ledger: Ledger) -> None:
         )
         assert "attr:diagnosis" in told
     olga.reject("r-1", reason="nothing is left")  # That is always possible.
-    ledger.of("bob").void("r-2", reason="given up")
+    ledger.of("bob").cancel("r-2", reason="given up")
     assert olga.approve("r-1", reason="now it fits").decision is not None
     assert ledger.of("ann").submit(much).allowed
 

@@ -112,7 +112,7 @@ def test_one_identity_holds_a_share_and_the_refusal_says_what_helps() -> None:
         " and this release adds rho = 0.01: one identity may hold rho = 0.25 there"
     )
     assert "reserved and not started: `a`, `b`" in problem.notes
-    assert "start or void one" in problem.help
+    assert "start or cancel one" in problem.help
     assert ann.state().seq == before
     # Others are not bounded by what she holds.
     assert ledger.by("bob").submit(release("d", "0.2")).status == "reserved"
@@ -128,7 +128,7 @@ def test_what_is_started_or_given_up_is_held_no_more(step: str) -> None:
     if step == "start":
         ann.start("a")
     else:  # Whoever does it.
-        ledger.by("olga").void("a", reason="held for too long")
+        ledger.by("olga").cancel("a", reason="held for too long")
     assert ann.submit(release("b", "0.1")).status == "reserved"
     ledger.audit()
 
@@ -170,7 +170,7 @@ def test_what_is_out_already_is_counted_whatever_is_held() -> None:
     ledger = Ledger()
     ann = ledger.by("ann")
     ann.submit(release("a", "0.2"))
-    assert ann.submit(release("out", "0.3"), post=True).status == "posted"
+    assert ann.submit(release("out", "0.3"), publish=True).status == "published"
     ledger.audit()
 
 

@@ -139,7 +139,7 @@ def test_a_denial_says_of_which_group_nothing_is_unlocked_and_why(
         later,
     ]
     assert locked(ws) == [
-        "the release names no `groups`, and so reads those, too, that have not begun",
+        "the release names no `groups`, and so reads also those that have not begun",
         f"name those that are open:  {named}",
     ]
     # What is named in the remedy is let pass.
@@ -283,7 +283,7 @@ def test_who_tries_again_opens_no_second_round(tmp_path: Path) -> None:
         (GroupActivated(7, "round-4"), "group 7 becomes active in round number 4"),
         (GroupRetired(3, "round-4"), "group 3 retires before it had all its turns"),
         (PlanCommitted("p", "round-4", "0" * 64, ("ghost",)), "which is not there"),
-        (PlanCommitted("p", "round-4", "0" * 64, ("voided",)), "which is voided"),
+        (PlanCommitted("p", "round-4", "0" * 64, ("canceled",)), "which is canceled"),
     ],
 )
 def test_an_audit_finds_what_nobody_could_do(
@@ -292,8 +292,8 @@ def test_an_audit_finds_what_nobody_could_do(
     ws = workspace(tmp_path)
     for _ in range(4):
         ws.rounds.open()
-    ws.submit(asks("voided", 0.001, [3]))
-    ws.void("voided", reason="test")
+    ws.submit(asks("canceled", 0.001, [3]))
+    ws.cancel("canceled", reason="test")
     assert ws.verify().entries == ws.state().seq
     ws.turn(lambda entry: entry.add(body))
     with pytest.raises(VerificationError, match=why):

@@ -176,7 +176,7 @@ def test_a_workspace_tells_who_spent_most(tmp_path: Path) -> None:
     ):
         own = mechanism(cost=costs(rho), where={"country": where}, periods="2026-04")
         assert ws.submit(release(name, own)).allowed
-    ws.void("a", reason="called off")
+    ws.cancel("a", reason="called off")
     found = ws.spenders("pay @standard", where={"country": "CH"}, periods="2026-04")
     assert [one.release for one in found.spenders] == ["b"]
     assert found.loss.cell == "country CH, 2026-04"

@@ -111,7 +111,7 @@ def random_submission(rng: random.Random) -> Submission:
     return prepared(
         release,
         SMALL,
-        post=rng.random() < 0.3,
+        publish=rng.random() < 0.3,
         reserve_seconds=rng.choice([MINUTE, 10 * MINUTE]),
     )
 
@@ -153,8 +153,8 @@ def compare_batches(rng: random.Random) -> None:
         assert together.commits <= commits + 1
         for open_one in list(batches.state().open):
             if rng.random() < 0.3:
-                verb = rng.choice(["start", "void"])
-                more = {"reason": "test"} if verb == "void" else {}
+                verb = rng.choice(["start", "cancel"])
+                more = {"reason": "test"} if verb == "cancel" else {}
                 for ws in (batches, singles):
                     getattr(ws, verb)(open_one, **more)
     assert together.records == apart.records
@@ -175,7 +175,7 @@ def test_each_decision_sees_those_before_it_and_mistakes_stay_in_place() -> None
             prepared(counts("b", rho="0.012"), SMALL),
             prepared(counts("old", rho="0.002"), SMALL),
             prepared(counts("c"), other),
-            prepared(counts("a", rho="0.012"), SMALL, post=True),
+            prepared(counts("a", rho="0.012"), SMALL, publish=True),
             prepared(counts("d", rho="0.0001"), SMALL),
         ]
     )
@@ -188,7 +188,7 @@ def test_each_decision_sees_those_before_it_and_mistakes_stay_in_place() -> None
         "denied",
         "ConflictError",
         "StaleError",
-        "posted",
+        "published",
         "reserved",
     ]
     assert shelf.commits == 2
@@ -219,7 +219,7 @@ def test_what_came_of_an_unknown_outcome_is_in_the_log(fails: str) -> None:
     batch = [
         prepared(counts("a", rho="0.006"), SMALL),
         prepared(counts("b", rho="0.02"), SMALL),
-        prepared(counts("c", rho="0.004"), SMALL, post=True),
+        prepared(counts("c", rho="0.004"), SMALL, publish=True),
     ]
     shelf.fails = fails
     with pytest.raises(UnavailableError):
@@ -230,7 +230,7 @@ def test_what_came_of_an_unknown_outcome_is_in_the_log(fails: str) -> None:
     assert [(one.status, one.retry) for one in again if isinstance(one, Decision)] == [
         ("reserved", stored),
         ("denied", False),
-        ("posted", stored),
+        ("published", stored),
     ]
     assert on_shelf(shelf).state().digest() == ws.state().digest()
     ws.verify()
@@ -339,13 +339,13 @@ def test_a_release_of_an_entry_is_read_back_whole(
     monkeypatch.setattr(book, "LATEST_MAX", kept)
     ws = workspace(tmp_path)
     for number in range(5):
-        ws.submit(counts(f"r-{number}", rho="0.0001"), post=bool(number % 2))
+        ws.submit(counts(f"r-{number}", rho="0.0001"), publish=bool(number % 2))
     for identifier, standing in ws.state().releases.items():
         found = ws.release_of(standing)
         assert isinstance(found, RecordedRelease)
         assert (found.id, found.content) == (identifier, standing.content)
         again = ws.submit(
-            counts(identifier, rho="0.0001"), post=identifier in ("r-1", "r-3")
+            counts(identifier, rho="0.0001"), publish=identifier in ("r-1", "r-3")
         )
         assert again.retry
 
@@ -353,7 +353,7 @@ def test_a_release_of_an_entry_is_read_back_whole(
 def test_a_release_that_is_not_what_was_read_is_not_handed_out() -> None:
     shelf, other = Shelf(), Shelf()
     for where, name in ((shelf, "a"), (other, "b")):
-        on_shelf(where).submit(counts(name), post=True)
+        on_shelf(where).submit(counts(name), publish=True)
     ws = on_shelf(shelf)
     (standing,) = ws.state().releases.values()
     ws._live.book._latest.clear()
@@ -371,7 +371,7 @@ def busy(ws: Workspace, rng: random.Random, count: int) -> None:
         ws.submit_many([random_submission(rng) for _ in range(3)])
         for one in list(ws.state().open):
             if rng.random() < 0.4:
-                ws.void(one, reason="test")
+                ws.cancel(one, reason="test")
 
 
 @pytest.mark.spec("LED-16")

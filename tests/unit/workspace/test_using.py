@@ -1,4 +1,4 @@
-"""A reservation in use: started before anything runs, posted at the end, once."""
+"""A reservation in use: started before anything runs, published at the end, once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_it_starts_when_entered_and_posts_when_left(ws: Workspace) -> None:
         assert status(ws) == "started"
         use.claim("counts")
         assert status(ws) == "started"
-    assert status(ws) == "posted"
+    assert status(ws) == "published"
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit])
@@ -68,22 +68,22 @@ def test_an_exception_leaves_it_started(
 def test_only_what_is_reserved_is_used(ws: Workspace) -> None:
     with pytest.raises(InputError, match="knows no release `r-2`"):
         Use(ws, "r-2")
-    ws.void("r-1", reason="test")
+    ws.cancel("r-1", reason="test")
     with pytest.raises(ConflictError) as caught:
         Use(ws, "r-1")
     assert caught.value.code is Code.RELEASE_STATE
     assert "new id" in caught.value.problems[0].help
     before = events(ws)
-    ws.submit(counts("r-3"), post=True)
-    with pytest.raises(ConflictError, match="is posted"):
+    ws.submit(counts("r-3"), publish=True)
+    with pytest.raises(ConflictError, match="is published"):
         Use(ws, "r-3")
     assert len(events(ws)) > len(before)
 
 
 def test_a_reservation_that_is_gone_when_entered_is_not_used(ws: Workspace) -> None:
     use = Use(ws, "r-1")
-    ws.void("r-1", reason="test")
-    with pytest.raises(ConflictError, match="is voided"), use:
+    ws.cancel("r-1", reason="test")
+    with pytest.raises(ConflictError, match="is canceled"), use:
         raise AssertionError
     with pytest.raises(ConflictError, match="before the block"):
         use.claim("counts")
@@ -181,7 +181,7 @@ def test_a_copy_of_the_process_runs_and_posts_nothing(ws: Workspace) -> None:
         assert in_a_copy(lambda: use.__exit__(None, None, None)) == "done"
         assert status(ws) == "started"
         use.claim("counts")
-    assert status(ws) == "posted"
+    assert status(ws) == "published"
 
 
 def test_without_other_libraries_there_are_none(ws: Workspace) -> None:
@@ -226,7 +226,7 @@ def test_what_is_reserved_is_told_exactly(
     tmp_path: Path, cost: dict[str, Any], budget: object
 ) -> None:
     ws = workspace(tmp_path)
-    ws.record_past(described(**cost))
+    ws.backfill(described(**cost))
     recorded = ws.release_of(ws.standing("d-1")).mechanisms[0]
     one = Reserved(recorded)
     assert one.cost("user") == budget

@@ -38,7 +38,7 @@ def test_with_and_without_a_utility_the_log_is_the_same(tmp_path: Path) -> None:
         ledger = workspace(tmp_path / name)
         ledger.submit(counts("r-1", **more))
         ledger.submit(counts("r-2", rho="9", **more))
-        ledger.record_past(counts("r-3", released_on="2026-01-01", **more))
+        ledger.backfill(counts("r-3", released_on="2026-01-01", **more))
         logs.append(list(ledger.records()))
     assert logs[0] == logs[1]
     assert len(logs[0]) >= 4

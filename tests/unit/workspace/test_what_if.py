@@ -66,13 +66,13 @@ TIGHT = ("high: 1.0}", "high: 0.5}")
 
 
 def test_the_same_policy_decides_the_same(ws: Workspace) -> None:
-    ws.submit(counts("a", rho="0.012"), post=True)
+    ws.submit(counts("a", rho="0.012"), publish=True)
     ws.submit(counts("b", rho="0.012"))
-    ws.record_past(counts("c", rho="0.012"))
+    ws.backfill(counts("c", rho="0.012"))
     found = under(ws)
     assert {change for _, change in decisions(found).values()} == {Change.SAME}
     assert [one.attempt.outcome for one in found.replayed] == [
-        "posted",
+        "published",
         DENIED,
         "recorded",
     ]
@@ -82,8 +82,8 @@ def test_the_same_policy_decides_the_same(ws: Workspace) -> None:
 
 def test_denied_now_is_not_charged(ws: Workspace) -> None:
     """What would have been denied leaves room for what came after."""
-    ws.submit(counts("large", rho="0.012"), post=True)
-    ws.submit(counts("small", rho="0.002"), post=True)
+    ws.submit(counts("large", rho="0.012"), publish=True)
+    ws.submit(counts("small", rho="0.002"), publish=True)
     found = under(ws, TIGHT)
     assert decisions(found) == {
         "large": (False, Change.DENIED_NOW),
@@ -95,16 +95,16 @@ def test_denied_now_is_not_charged(ws: Workspace) -> None:
 
 
 def test_allowed_now_is_charged(ws: Workspace) -> None:
-    ws.submit(counts("first", rho="0.012"), post=True)
+    ws.submit(counts("first", rho="0.012"), publish=True)
     ws.submit(counts("second", rho="0.012"))
-    ws.submit(counts("third", rho="0.004"), post=True)
+    ws.submit(counts("third", rho="0.004"), publish=True)
     found = under(ws, ("high: 1.0}", "high: 1.2}"))
     assert decisions(found)["second"] == (True, Change.ALLOWED_NOW)
     assert decisions(found)["third"] == (False, Change.DENIED_NOW)
 
 
 def test_what_was_recorded_counts_and_is_never_denied(ws: Workspace) -> None:
-    ws.record_past(counts("old", rho="0.5"))
+    ws.backfill(counts("old", rho="0.5"))
     ws.submit(counts("new", rho="0.0001"))
     found = under(ws)
     past = found.replayed[0]
@@ -116,15 +116,15 @@ def test_what_was_recorded_counts_and_is_never_denied(ws: Workspace) -> None:
 def test_what_was_voided_counts_until_then(ws: Workspace) -> None:
     ws.submit(counts("given-up", rho="0.012"))
     ws.submit(counts("early", rho="0.012"))
-    ws.void("given-up", reason="not needed")
-    ws.submit(counts("late", rho="0.012"), post=True)
+    ws.cancel("given-up", reason="not needed")
+    ws.submit(counts("late", rho="0.012"), publish=True)
     found = under(ws)
     assert decisions(found) == {
         "given-up": (True, Change.SAME),
         "early": (False, Change.SAME),
         "late": (True, Change.SAME),
     }
-    assert found.replayed[0].attempt.outcome == "voided"
+    assert found.replayed[0].attempt.outcome == "canceled"
     assert not found.conflicts
 
 
@@ -139,10 +139,10 @@ def test_a_reservation_that_ran_out_counts_no_more(ws: Workspace) -> None:
 
 
 def test_an_id_that_is_tried_again_is_charged_once(ws: Workspace) -> None:
-    ws.submit(counts("first", rho="0.012"), post=True)
+    ws.submit(counts("first", rho="0.012"), publish=True)
     ws.submit(counts("again", rho="0.012"))
-    ws.submit(counts("again", rho="0.002"), post=True)
-    ws.submit(counts("last", rho="0.002"), post=True)
+    ws.submit(counts("again", rho="0.002"), publish=True)
+    ws.submit(counts("last", rho="0.002"), publish=True)
     wide = [("high: 1.0}", "high: 1.2}")]
     found = under(ws, *wide)
     changes = [(one.allowed, one.change) for one in found.replayed]
@@ -157,7 +157,7 @@ def test_an_id_that_is_tried_again_is_charged_once(ws: Workspace) -> None:
 
 
 def test_guards_refuse(ws: Workspace) -> None:
-    ws.submit(counts("a"), post=True)
+    ws.submit(counts("a"), publish=True)
     text = POLICY + (
         "\nguards:\n"
         "  - {name: aged, unless: '\"age\" in m.attributes', message: read age}\n"
@@ -177,16 +177,16 @@ def test_progress_is_told(ws: Workspace) -> None:
 
 
 def test_the_closest_rules_come_first(ws: Workspace) -> None:
-    ws.submit(counts("a", rho="0.01"), post=True)
+    ws.submit(counts("a", rho="0.01"), publish=True)
     closest = under(ws).closest
     assert closest[0].rule.id == "attr:diagnosis @standard"
     assert len({loss.rule.id for loss in closest}) == len(closest) <= 10
 
 
 def test_a_conflict_names_its_contributors(ws: Workspace) -> None:
-    ws.submit(counts("small", rho="0.002"), post=True)
-    ws.submit(counts("large", rho="0.006"), post=True)
-    ws.submit(counts("other", rho="0.002", attributes=("age",)), post=True)
+    ws.submit(counts("small", rho="0.002"), publish=True)
+    ws.submit(counts("large", rho="0.006"), publish=True)
+    ws.submit(counts("other", rho="0.002", attributes=("age",)), publish=True)
     (conflict,) = under(ws, TIGHT).conflicts
     assert [one.release for one in conflict.contributors] == ["large", "small"]
     shares = [one.share for one in conflict.contributors]
@@ -201,7 +201,7 @@ def test_a_conflict_names_its_contributors(ws: Workspace) -> None:
 
 def test_conflicts_are_found_also_where_rules_are_implied(ws: Workspace) -> None:
     """An exceeded rule implies nothing: what it implied is looked at, too."""
-    ws.record_past(counts("old", rho="0.05"))
+    ws.backfill(counts("old", rho="0.05"))
     text = POLICY.replace("{high: 1.2}", "{high: 1.0}").replace("1.25", "1.0")
     policy = compiled(text)
     numbers = {
@@ -219,7 +219,7 @@ def test_conflicts_are_found_also_where_rules_are_implied(ws: Workspace) -> None
 
 
 def test_what_old_releases_do_not_say(ws: Workspace) -> None:
-    ws.submit(counts("a", ml="black-box"), post=True)
+    ws.submit(counts("a", ml="black-box"), publish=True)
     edits = (
         ("labels:", "labels:\n  who: {values: [staff, all], default: staff}"),
         ("[none, black-box], default: none", "[none, gray], default: none"),
@@ -252,8 +252,8 @@ def test_what_old_releases_do_not_say(ws: Workspace) -> None:
 def test_open_text_that_is_a_label_now_is_not_said_to_be_missing(
     ws: Workspace,
 ) -> None:
-    ws.submit(counts("a", purpose="ads"), post=True)
-    ws.submit(counts("b", purpose="else"), post=True)
+    ws.submit(counts("a", purpose="ads"), publish=True)
+    ws.submit(counts("b", purpose="else"), publish=True)
     found = under(
         ws, ("labels:", "labels:\n  purpose: {values: [ads, care], default: ads}")
     )
@@ -263,7 +263,7 @@ def test_open_text_that_is_a_label_now_is_not_said_to_be_missing(
 
 
 def test_another_relation_is_told(ws: Workspace) -> None:
-    ws.submit(counts("a"), post=True)
+    ws.submit(counts("a"), publish=True)
     found = under(ws, ("dp: {", "dp: {neighbors: any-change, "))
     assert [(one.kind, one.subject) for one in found.assumptions] == [
         ("relation", "user")
@@ -408,8 +408,8 @@ def test_no_gaussian_noise_fits_in_pure_eps() -> None:
 
 
 def test_a_rule_stands_where_its_releases_left_it(ws: Workspace) -> None:
-    ws.submit(counts("a", rho="0.004"), post=True)
-    ws.submit(counts("b", rho="0.002"), post=True)
+    ws.submit(counts("a", rho="0.004"), publish=True)
+    ws.submit(counts("b", rho="0.002"), publish=True)
     policy = compiled()
     number = policy.rules.number("attr:diagnosis @standard")
     assert number is not None

@@ -45,7 +45,7 @@ def test_another_policy_may_check_but_not_submit(tmp_path: Path) -> None:
         other.submit(counts("r-1"))
     assert caught.value.code is Code.POLICY_STALE
     with pytest.raises(StaleError):
-        other.record_past(counts("r-1"))
+        other.backfill(counts("r-1"))
     with pytest.raises(UsageError) as exists:
         other.init()
     assert exists.value.code is Code.ALREADY_EXISTS
@@ -80,7 +80,7 @@ def test_the_same_release_again_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("LED-5")
-@pytest.mark.parametrize("verb", ["check", "submit", "record_past"])
+@pytest.mark.parametrize("verb", ["check", "submit", "backfill"])
 def test_the_same_id_with_other_contents_is_a_conflict(
     tmp_path: Path, verb: str
 ) -> None:
@@ -115,12 +115,12 @@ def test_reserve_start_post(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
     ws.submit(counts("r-1"))
     assert ws.start("r-1").status is ReleaseStatus.STARTED
-    assert ws.post("r-1").status is ReleaseStatus.POSTED
-    for verb in (ws.start, ws.post):
+    assert ws.publish("r-1").status is ReleaseStatus.PUBLISHED
+    for verb in (ws.start, ws.publish):
         with pytest.raises(ConflictError):
             verb("r-1")
     with pytest.raises(ConflictError) as caught:
-        ws.void("r-1", reason="regret")
+        ws.cancel("r-1", reason="regret")
     assert "stays spent" in caught.value.problems[0].help
     with pytest.raises(InputError):
         ws.start("r-9")
@@ -134,8 +134,8 @@ def test_a_voided_reservation_gives_its_loss_back_and_retires_its_id(
     ws.submit(counts("r-1", rho="0.015"))
     assert not ws.check(counts("r-2", rho="0.015")).allowed
     with pytest.raises(InputError):
-        ws.void("r-1", reason=" ")
-    ws.void("r-1", reason="the study was called off")
+        ws.cancel("r-1", reason=" ")
+    ws.cancel("r-1", reason="the study was called off")
     assert ws.check(counts("r-2", rho="0.015")).allowed
     for verb in (ws.check, ws.submit):
         with pytest.raises(ConflictError) as caught:
@@ -180,13 +180,13 @@ def test_a_reservation_has_a_sensible_length(tmp_path: Path, seconds: int) -> No
 @pytest.mark.spec("LED-10")
 def test_the_past_is_counted_and_never_denied(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
-    recorded = ws.record_past(counts("old", rho="0.5"))
+    recorded = ws.backfill(counts("old", rho="0.5"))
     assert recorded.status == "recorded"
     assert recorded.allowed
     assert "attr:diagnosis @standard" in recorded.over_limit
     assert "over their limit" in recorded.headline
     assert not ws.check(counts("r-1", rho="0.000001")).allowed
-    again = ws.record_past(counts("old", rho="0.5"))
+    again = ws.backfill(counts("old", rho="0.5"))
     assert again.retry
     assert ws.state().seq == 2
 
@@ -195,13 +195,13 @@ def test_the_past_is_counted_and_never_denied(tmp_path: Path) -> None:
 def test_a_malformed_release_leaves_the_ledger_untouched(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
     broken = counts("r-1", attributes=("nope",))
-    for verb in (ws.check, ws.submit, ws.record_past):
+    for verb in (ws.check, ws.submit, ws.backfill):
         with pytest.raises(InputError):
             verb(broken)
     assert list(tmp_path.iterdir()) == []
     ws.submit(counts("r-1"))
     before = (tmp_path / "ledger.db").read_bytes()
-    for verb in (ws.check, ws.submit, ws.record_past):
+    for verb in (ws.check, ws.submit, ws.backfill):
         with pytest.raises(InputError):
             verb(counts("r-2", attributes=("nope",)))
     assert (tmp_path / "ledger.db").read_bytes() == before
@@ -243,7 +243,7 @@ def test_a_ledger_that_two_workspaces_share_is_one_ledger(tmp_path: Path) -> Non
 
 
 @pytest.mark.spec("LED-10")
-@pytest.mark.parametrize("verb", ["post", "record_past"])
+@pytest.mark.parametrize("verb", ["post", "backfill"])
 def test_a_reservation_that_is_out_is_posted_and_cannot_expire(
     tmp_path: Path, verb: str
 ) -> None:
@@ -252,13 +252,13 @@ def test_a_reservation_that_is_out_is_posted_and_cannot_expire(
     release = counts("r-1", rho="0.015")
     ws.submit(release)
     if verb == "post":
-        decision = ws.submit(release, post=True)
+        decision = ws.submit(release, publish=True)
     else:
-        decision = ws.record_past(release)
-    assert (decision.retry, decision.status) == (True, "posted")
+        decision = ws.backfill(release)
+    assert (decision.retry, decision.status) == (True, "published")
     clock.time = add_seconds(NOON, 2 * DAY)
     assert not ws.submit(counts("r-2", rho="0.015")).allowed
-    assert ws.submit(release, post=True).status == "posted"
+    assert ws.submit(release, publish=True).status == "published"
 
 
 @pytest.mark.spec("LED-10")
@@ -267,7 +267,7 @@ def test_a_started_release_that_is_out_is_posted(tmp_path: Path) -> None:
     ws.submit(counts("r-1"))
     ws.start("r-1")
     assert ws.submit(counts("r-1")).status == "started"
-    assert ws.submit(counts("r-1"), post=True).status == "posted"
+    assert ws.submit(counts("r-1"), publish=True).status == "published"
 
 
 @pytest.mark.spec("LED-10")
@@ -276,8 +276,8 @@ def test_what_was_given_up_and_happened_all_the_same_is_not_counted_in_silence(
 ) -> None:
     ws = workspace(tmp_path)
     ws.submit(counts("r-1"))
-    ws.void("r-1", reason="called off")
+    ws.cancel("r-1", reason="called off")
     with pytest.raises(ConflictError) as caught:
-        ws.record_past(counts("r-1"))
+        ws.backfill(counts("r-1"))
     assert "not counted" in caught.value.problems[0].message
     assert "under a new id" in caught.value.problems[0].help

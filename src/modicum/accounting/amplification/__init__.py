@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from modicum.accounting.amplification.bounds import amplified_eps
     from modicum.accounting.amplification.poisson_sampling import (
         poisson,
-        poisson_laplace,
         shared_sample,
         unit_level_rate,
     )
@@ -28,7 +27,6 @@ __all__ = [
     "amplified_eps",
     "poisson",
     "poisson_gaussian",
-    "poisson_laplace",
     "poisson_substitute",
     "shared_sample",
     "unit_level_rate",
@@ -41,7 +39,7 @@ __getattr__ = facade(
         "modicum.accounting.amplification.bounds": "amplified_eps",
         "modicum.accounting.amplification.sampled_gaussian": "poisson_gaussian",
         "modicum.accounting.amplification.poisson_sampling": (
-            "poisson poisson_laplace shared_sample unit_level_rate"
+            "poisson shared_sample unit_level_rate"
         ),
         "modicum.accounting.amplification.replacement": (
             "poisson_substitute without_replacement"

@@ -12,10 +12,15 @@ from decimal import Decimal
 from fractions import Fraction
 
 from modicum.accounting.amounts import INFINITY, Amount, decimal_of, is_infinite, least
-from modicum.accounting.curves import NOTHING, Curve, interpolated
+from modicum.accounting.argument_ranges import require_probability
+from modicum.accounting.curves import (
+    EPS_LARGE,
+    NOTHING,
+    Curve,
+    interpolated,
+    pure_curve,
+)
 from modicum.accounting.decimals import precise, to_decimal
-from modicum.accounting.mechanisms.argument_ranges import require_probability
-from modicum.accounting.mechanisms.declared_guarantee import EPS_LARGE, pure_curve
 
 
 @precise

@@ -28,14 +28,12 @@ from modicum.accounting.amplification.bounds import (
     growth,
     log_mean_power,
 )
-from modicum.accounting.curves import Curve, composed
-from modicum.accounting.decimals import precise, to_decimal
-from modicum.accounting.mechanisms.argument_ranges import (
+from modicum.accounting.argument_ranges import (
     require_at_least_zero,
     require_probability,
 )
-from modicum.accounting.mechanisms.declared_guarantee import EPS_LARGE
-from modicum.accounting.mechanisms.laplace_gaussian import laplace
+from modicum.accounting.curves import EPS_LARGE, Curve, composed
+from modicum.accounting.decimals import precise, to_decimal
 
 # A rate whose exact digits would be longer is rounded up to so many.
 _RATE_BITS = 256
@@ -77,46 +75,11 @@ def poisson(base: Curve, *, sampling_rate: Fraction) -> Curve:
     return _on_poisson_sample(base, sampling_rate, removal=3)
 
 
-@lru_cache(maxsize=256)
-@precise
-def poisson_laplace(
-    *, sensitivity_l1: Fraction, scale: Fraction, sampling_rate: Fraction
-) -> Curve:
-    """Return the curve of Laplace noise on a Poisson sample.
-
-    Args:
-        sensitivity_l1: As for `laplace`.
-        scale: As for `laplace`.
-        sampling_rate: Probability that an instance of the unit is in the sample,
-            the same for all, each independently; from 0 to 1.
-
-    Raises:
-        InputError: If the rate is not a probability.
-
-    Neighboring relation:
-        Add/remove, before and after.
-
-    Source:
-        Zhu & Wang 2019, Thm 6 (ICML, PMLR 97); the mirrored pair has a proof of its
-        own, at the top of this module.
-
-    Examples:
-        >>> curve = poisson_laplace(
-        ...     sensitivity_l1=Fraction(1), scale=Fraction(1),
-        ...     sampling_rate=Fraction(1, 100),
-        ... )
-        >>> f"{curve.at(Fraction(8)):.9g}"
-        '0.000349726910'
-    """
-    base = laplace(sensitivity_l1=sensitivity_l1, scale=scale)
-    return _on_poisson_sample(base, sampling_rate, removal=1)
-
-
 def _on_poisson_sample(base: Curve, rate: Fraction, *, removal: int) -> Curve:
     """Return the sampled curve; `removal` covers the direction that is not a sum.
 
     Zhu & Wang's theorem has the factor 3 on all powers from 3 on. It is 1 for
-    mirrored pairs only, and nobody outside this module can ask for that.
+    mirrored pairs only, and nobody but `laplace.poisson_laplace` asks for that.
     """
     require_probability("the sampling rate", rate)
 

@@ -21,13 +21,12 @@ from modicum.accounting.amplification.bounds import (
     between_integers,
     growth,
 )
-from modicum.accounting.curves import NOTHING, Curve
-from modicum.accounting.decimals import precise, to_decimal
-from modicum.accounting.mechanisms.argument_ranges import (
+from modicum.accounting.argument_ranges import (
     require_at_least_zero,
     require_probability,
 )
-from modicum.accounting.mechanisms.declared_guarantee import EPS_LARGE, pure_curve
+from modicum.accounting.curves import EPS_LARGE, NOTHING, Curve, pure_curve
+from modicum.accounting.decimals import precise, to_decimal
 
 
 @precise

@@ -13,13 +13,12 @@ from modicum.accounting.amplification.bounds import (
     growth,
     log_mean_power,
 )
-from modicum.accounting.curves import NOTHING, Curve
-from modicum.accounting.decimals import pi, precise, to_decimal
-from modicum.accounting.mechanisms.argument_ranges import (
+from modicum.accounting.argument_ranges import (
     require_above_zero,
     require_probability,
 )
-from modicum.accounting.mechanisms.laplace_gaussian import gaussian
+from modicum.accounting.curves import NOTHING, Curve, concentrated
+from modicum.accounting.decimals import pi, precise, to_decimal
 
 # The powers of Gaussian noise are cheap: its sums may have so many terms.
 _ORDER_MAX = 4096
@@ -69,7 +68,8 @@ def poisson_gaussian(*, sampling_rate: Fraction, noise_multiplier: Fraction) -> 
     require_above_zero("the noise multiplier", noise_multiplier)
     if sampling_rate == 0:
         return NOTHING
-    unsampled = gaussian(rho=1 / (2 * noise_multiplier**2))
+    mu2 = 1 / noise_multiplier**2
+    unsampled = concentrated(mu2 / 2, mu2=mu2)
     if sampling_rate == 1:
         return unsampled
 

@@ -16,6 +16,8 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from msgspec import Struct
+
 from modicum.accounting.amounts import INFINITY, Amount, decimal_of, is_infinite, units
 from modicum.accounting.conversions.moments import (
     Epsilon,
@@ -44,7 +46,6 @@ from modicum.accounting.decimals import (
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, INFINITE, MU2, ORDERS, RHO
 from modicum.accounting.losses import Total
 from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT, brief
-from modicum.core.record import dataclass
 
 _STEPS_MAX = 60
 
@@ -128,8 +129,7 @@ _ORDER_DIGITS = 6
 NO_DELTA = "none: the mechanisms' own delta is larger"
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(Struct, frozen=True):
     """A delta at some epsilon, and how it was obtained.
 
     Attributes:

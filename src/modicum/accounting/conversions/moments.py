@@ -10,6 +10,8 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from msgspec import Struct
+
 from modicum.accounting.amounts import Amount, decimal_of, is_infinite, units
 from modicum.accounting.conversions.profiles import check_eps, delta_above
 from modicum.accounting.decimals import (
@@ -31,7 +33,6 @@ from modicum.accounting.grid import (
 )
 from modicum.accounting.losses import Total
 from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
-from modicum.core.record import dataclass
 
 # alpha - 1 is searched between e^-40 and e^45: wider than any optimum for rho from
 # 1e-12 to 1e6 and delta from 1e-18 to almost 1.
@@ -39,8 +40,7 @@ _SEARCH_LOW = Decimal(-40)
 _SEARCH_HIGH = Decimal(45)
 
 
-@dataclass(frozen=True, slots=True)
-class Epsilon:
+class Epsilon(Struct, frozen=True):
     """An epsilon at some delta, and how it was obtained.
 
     Attributes:

@@ -32,9 +32,8 @@ from modicum.accounting.conversions.profiles import (
     gaussian_epsilon,
     loss_above,
 )
-from modicum.accounting.curves import interpolated
+from modicum.accounting.curves import interpolated, pure_curve
 from modicum.accounting.decimals import GUARD, pi, precise, to_decimal
-from modicum.accounting.mechanisms.declared_guarantee import pure_curve
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief
 

@@ -14,11 +14,13 @@ has is a constant of its name, so a looser budget never admits less. The filter
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
 from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from modicum.accounting.budgets import (
     ApproxBudget,
@@ -45,11 +47,9 @@ from modicum.accounting.grid import DELTA, EPS, INFINITE, MU2, ORDERS, RHO, orde
 from modicum.accounting.losses import Total
 from modicum.core.errors import Code, InputError, Problem, check
 from modicum.core.rationals import DELTA_UNIT, floor_units, number_text
-from modicum.core.record import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
+class Shares(Struct, frozen=True):
     """How a named filter divides the delta of a budget; the shares sum to at most 1.
 
     Attributes:
@@ -134,8 +134,7 @@ FILTERS: Mapping[str, Shares | MironovFilter] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """What a budget admits, in ledger units.
 
     Attributes:
@@ -260,6 +259,12 @@ def refuse_unproven(budget: Budget, name: str) -> None:
 
     Raises:
         InputError: As `filter_for` does.
+
+    Examples:
+        >>> refuse_unproven(RenyiBudget(()), "combined-v2")
+        Traceback (most recent call last):
+        ...
+        modicum.core.errors.InputError: a Renyi budget needs orders ... got none
     """
     if not (isinstance(budget, ApproxBudget) and isinstance(FILTERS[name], Shares)):
         filter_for(budget, name)

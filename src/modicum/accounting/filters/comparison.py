@@ -9,7 +9,8 @@ than of rho, where both are upper bounds, so no total is ruled out here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from modicum.accounting.budgets import ApproxBudget, Budget
 from modicum.accounting.filters.budget import Filter, filter_for, limit

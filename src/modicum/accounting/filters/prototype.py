@@ -21,6 +21,8 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from msgspec import Struct
+
 from modicum.accounting.decimals import (
     GUARD,
     limit_units,
@@ -32,7 +34,6 @@ from modicum.accounting.grid import INFINITE, order_index
 from modicum.accounting.losses import Total
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import LOSS_UNIT, brief
-from modicum.core.record import dataclass
 
 #: The orders of the published prototypes.
 PUBLISHED_ORDERS: tuple[Fraction, ...] = (
@@ -41,8 +42,7 @@ PUBLISHED_ORDERS: tuple[Fraction, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MironovFilter:
+class MironovFilter(Struct, frozen=True):
     """Any of some Renyi orders, each at the whole delta by Mironov's conversion.
 
     Attributes:

@@ -12,12 +12,12 @@ Shares are exact. Every limit in ledger units is rounded down.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief
-from modicum.core.record import dataclass
 
 #: A group is active for so many rounds at most: twenty years of weeks.
 ROUNDS_MAX = 1040

@@ -1,35 +1,34 @@
 """What single mechanisms cost: every measure that a proof exists for.
 
+Each mechanism has a module: its curve, its parameters, and how a release describes it.
+`_TABLE` lists them, and what else knows kinds of mechanisms follows from it.
+
 Each function takes exact rationals and returns a `Curve`. A measure without a proof
 is infinite. The result holds under the neighboring relation for which the sensitivity
 (or the declared guarantee) holds.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from modicum.accounting.mechanisms.kind import Kinds
 from modicum.core.facade import facade
 
 if TYPE_CHECKING:
-    from modicum.accounting.mechanisms.declared_guarantee import (
+    from modicum.accounting.mechanisms.declared import (
         declared_gdp,
         declared_pure,
         declared_renyi,
         declared_zcdp,
     )
-    from modicum.accounting.mechanisms.discrete_noise import (
-        discrete_gaussian,
-        discrete_laplace,
-    )
-    from modicum.accounting.mechanisms.laplace_gaussian import (
-        gaussian,
-        gaussian_rho,
-        laplace,
-    )
-    from modicum.accounting.mechanisms.pate import pate_gnmax
-    from modicum.accounting.mechanisms.randomized_responses import randomized_response
-    from modicum.accounting.mechanisms.selection import (
-        exponential,
-        report_noisy_max,
+    from modicum.accounting.mechanisms.discrete_gaussian import discrete_gaussian
+    from modicum.accounting.mechanisms.discrete_laplace import discrete_laplace
+    from modicum.accounting.mechanisms.exponential import exponential
+    from modicum.accounting.mechanisms.gaussian import gaussian, gaussian_rho
+    from modicum.accounting.mechanisms.laplace import laplace, poisson_laplace
+    from modicum.accounting.mechanisms.pate_gnmax import pate_gnmax
+    from modicum.accounting.mechanisms.randomized_response import randomized_response
+    from modicum.accounting.mechanisms.report_noisy_max import report_noisy_max
+    from modicum.accounting.mechanisms.sparse_vector import (
         sparse_vector,
         sparse_vector_one_threshold,
     )
@@ -46,28 +45,60 @@ __all__ = [
     "gaussian_rho",
     "laplace",
     "pate_gnmax",
+    "poisson_laplace",
     "randomized_response",
     "report_noisy_max",
     "sparse_vector",
     "sparse_vector_one_threshold",
 ]
 
+#: Each kind, the module here that describes it, and where it can be named: in
+#: `modicum account`; in a `release`, which prices it, and in predicates; or in
+#: predicates only (`policy`), since a release has to declare its cost.
+_TABLE: Final = (
+    ("laplace", "laplace", "account release"),
+    ("discrete-laplace", "discrete_laplace", "account release"),
+    ("gaussian", "gaussian", "account release"),
+    ("discrete-gaussian", "discrete_gaussian", "account release"),
+    ("randomized-response", "randomized_response", "account release"),
+    ("declared", "declared", "release"),
+    ("exponential", "exponential", "account policy"),
+    ("permute-and-flip", "report_noisy_max", "account"),
+    ("report-noisy-max", "report_noisy_max", "account policy"),
+    ("sparse-vector", "sparse_vector", "account policy"),
+    ("sparse-vector-one-threshold", "sparse_vector", "account"),
+    ("dp-sgd", "dp_sgd", "account policy"),
+    ("pate-gnmax", "pate_gnmax", "account policy"),
+    ("pure", "declared", "account"),
+    ("zcdp", "declared", "account"),
+    ("gdp", "declared", "account"),
+)
+
+#: What `modicum account` knows.
+ACCOUNT_KINDS: Final = Kinds(_TABLE, "account")
+#: What a release can be made of.
+RELEASE_KINDS: Final = Kinds(_TABLE, "release")
+#: Kinds that releases know and this version does not price there.
+PLANNED_KINDS: Final = Kinds(_TABLE, "policy")
+#: The values of ``m.mechanism`` in predicates.
+MECHANISM_KINDS: Final = tuple(sorted({*RELEASE_KINDS, *PLANNED_KINDS}))
+
 __getattr__ = facade(
     __name__,
     {
-        "modicum.accounting.mechanisms.randomized_responses": "randomized_response",
-        "modicum.accounting.mechanisms.declared_guarantee": (
+        "modicum.accounting.mechanisms.declared": (
             "declared_gdp declared_pure declared_renyi declared_zcdp"
         ),
-        "modicum.accounting.mechanisms.discrete_noise": (
-            "discrete_gaussian discrete_laplace"
+        "modicum.accounting.mechanisms.discrete_gaussian": "discrete_gaussian",
+        "modicum.accounting.mechanisms.discrete_laplace": "discrete_laplace",
+        "modicum.accounting.mechanisms.exponential": "exponential",
+        "modicum.accounting.mechanisms.gaussian": "gaussian gaussian_rho",
+        "modicum.accounting.mechanisms.laplace": "laplace poisson_laplace",
+        "modicum.accounting.mechanisms.pate_gnmax": "pate_gnmax",
+        "modicum.accounting.mechanisms.randomized_response": "randomized_response",
+        "modicum.accounting.mechanisms.report_noisy_max": "report_noisy_max",
+        "modicum.accounting.mechanisms.sparse_vector": (
+            "sparse_vector sparse_vector_one_threshold"
         ),
-        "modicum.accounting.mechanisms.laplace_gaussian": (
-            "gaussian gaussian_rho laplace"
-        ),
-        "modicum.accounting.mechanisms.selection": (
-            "exponential report_noisy_max sparse_vector sparse_vector_one_threshold"
-        ),
-        "modicum.accounting.mechanisms.pate": "pate_gnmax",
     },
 )

@@ -10,12 +10,12 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from modicum.accounting.decimals import precise, to_decimal
-from modicum.accounting.mechanisms.argument_ranges import (
+from modicum.accounting.argument_ranges import (
     require_above_zero,
     require_order,
     require_probability,
 )
+from modicum.accounting.decimals import precise, to_decimal
 
 
 @precise

@@ -11,10 +11,9 @@ from itertools import combinations
 import numpy as np
 
 from modicum.accounting.amounts import INFINITY, is_infinite, times
-from modicum.accounting.curves import NOTHING, UNKNOWN, Curve
+from modicum.accounting.curves import NOTHING, UNKNOWN, Curve, concentrated, pure_curve
 from modicum.accounting.decimals import precise
 from modicum.accounting.losses import Loss, Total
-from modicum.accounting.mechanisms.declared_guarantee import concentrated, pure_curve
 from modicum.accounting.neighborhoods.entries import Entry, Relation
 from modicum.accounting.neighborhoods.move_costs import (
     Steps,

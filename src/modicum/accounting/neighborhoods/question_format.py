@@ -5,26 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import assert_never
 
 from modicum.accounting.budget_format import cost_delta, read_measured
-from modicum.accounting.budgets import (
-    ApproxBudget,
-    Budget,
-    GdpBudget,
-    PureBudget,
-    RenyiBudget,
-    Unlimited,
-    ZcdpBudget,
-)
 from modicum.accounting.curves import NOTHING, Curve, composed
-from modicum.accounting.mechanism_registry import Kind, curve_of_kind, kind_named
-from modicum.accounting.mechanisms import (
-    declared_gdp,
-    declared_pure,
-    declared_renyi,
-    declared_zcdp,
-)
+from modicum.accounting.mechanisms.declared import curve_of_guarantee
+from modicum.accounting.mechanisms.kind import OF_SENSITIVITY, Kind
+from modicum.accounting.named_mechanisms import curve_of_kind, kind_named
 from modicum.accounting.neighborhoods.entries import (
     Draw,
     Entry,
@@ -107,7 +93,7 @@ def read_entry(node: Node, axes: Mapping[str, Axis]) -> tuple[Entry, Draw | None
 def _check_relation(kind: Kind, entry: Entry, node: Node, *, sampled: bool) -> None:
     """Refuse to take a mechanism as proven for what its own curve does not hold for."""
     relation = entry.native.relation
-    if kind.relation == "that of the sensitivity":
+    if kind.relation == OF_SENSITIVITY:
         return
     if kind.relation == Relation.ADD_REMOVE.value:
         if relation is not Relation.ADD_REMOVE:
@@ -151,38 +137,6 @@ def _times(fields: Fields) -> int:
 def _declared(node: Node) -> Curve:
     budget = read_measured(node, "the cost", cost_delta)
     return curve_of_guarantee(budget)
-
-
-def curve_of_guarantee(budget: Budget) -> Curve:
-    """Return the curve of any mechanism with a guarantee.
-
-    Raises:
-        InputError: If it is unlimited.
-
-    Examples:
-        >>> curve = curve_of_guarantee(GdpBudget(Fraction(2)))
-        >>> curve.mu2, curve.rho
-        (Fraction(4, 1), Fraction(2, 1))
-        >>> curve_of_guarantee(Unlimited())
-        Traceback (most recent call last):
-            ...
-        modicum.core.errors.InputError: a cost must be a number
-    """
-    match budget:
-        case PureBudget(eps=eps):
-            return declared_pure(eps=eps)
-        case ApproxBudget(eps=eps, delta=delta):
-            return declared_pure(eps=eps, delta=delta)
-        case ZcdpBudget(rho=rho):
-            return declared_zcdp(rho=rho)
-        case GdpBudget(mu=mu):
-            return declared_gdp(mu=mu)
-        case RenyiBudget(limits=limits):
-            return declared_renyi(dict(limits))
-        case Unlimited():
-            raise fail(Code.NO_MEASURE, "a cost must be a number")
-        case _:
-            assert_never(budget)
 
 
 def _mechanism(node: Node | None) -> tuple[Curve, Kind]:

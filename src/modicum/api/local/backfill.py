@@ -7,8 +7,9 @@ who reads the log later must see what was known and what was not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import date
+
+from msgspec.structs import replace
 
 from modicum.api.local.evaluation import Description
 from modicum.core.diagnostics import shortened

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from modicum.accounting import INFINITE
 from modicum.api.local.alternatives.trials import HeadView
 from modicum.api.local.explanation.budget_fit import largest_rho
@@ -34,8 +32,7 @@ from modicum.release import EVERYTHING, Part
 from modicum.release.part_parser import read_part
 
 
-@dataclass(frozen=True, slots=True)
-class CellBalance(CellSpent):
+class CellBalance(CellSpent, frozen=True):
     """What a cell of a rule was charged, and by whom, at an entry of the ledger.
 
     Attributes:

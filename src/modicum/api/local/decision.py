@@ -42,7 +42,7 @@ class Decision(msgspec.Struct, frozen=True):
         release: The release's id.
         verdict: What each rule says.
         status: Where the release stands now: `checked` (nothing was written),
-            `denied`, `reserved`, `started`, `posted` or `recorded`.
+            `denied`, `reserved`, `started`, `published` or `recorded`.
         policy_name: The policy it was decided by.
         policy_digest: Its digest.
         policy_active: Whether that is the ledger's active policy.

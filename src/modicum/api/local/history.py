@@ -9,22 +9,7 @@ from modicum.api.local.balances import LedgerBalances, Reader
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger import Record, Standing, State, event_of
 from modicum.ledger.decision.balances import ReservedRelease
-from modicum.ledger.log.events import (
-    Annotated,
-    ApprovalGiven,
-    Body,
-    Event,
-    PastRecorded,
-    PastRedescribed,
-    ReleaseDenied,
-    ReleaseExpired,
-    ReleasePosted,
-    ReleaseRequested,
-    ReleaseReserved,
-    ReleaseStarted,
-    ReleaseVoided,
-    RequestWithdrawn,
-)
+from modicum.ledger.log.events import Event, ReleaseDenied
 from modicum.ledger.replay.fold import loss_changes
 from modicum.ledger.replay.part_migration import PartMigration
 from modicum.ledger.state.lifecycle import unknown_release
@@ -59,39 +44,8 @@ def _story(release: str, records: Iterable[Record]) -> Iterator[ReleaseEntry]:
     for record in records:
         if named in record.payload:  # Few are; only those need be read.
             event = event_of(record, record.seq)
-            if release_named(event.body) == release:
+            if event.body.release_id == release:
                 yield ReleaseEntry(record.seq, event)
-
-
-def release_named(body: Body) -> str:
-    """Return the id of the release that an event is about; empty if it is of none.
-
-    Args:
-        body: The event.
-    """
-    match body:
-        case (
-            ReleaseReserved()
-            | ReleaseDenied()
-            | PastRecorded()
-            | PastRedescribed()
-            | ReleaseRequested()
-        ):
-            return body.release.id
-        case (
-            ReleaseStarted()
-            | ReleasePosted()
-            | ReleaseVoided()
-            | ReleaseExpired()
-            | RequestWithdrawn()
-        ):
-            return body.release
-        case ApprovalGiven(subject="release"):
-            return body.id
-        case Annotated():
-            return body.about
-        case _:
-            return ""
 
 
 def denied_release(release: str, records: Iterable[Record]) -> InputError:

@@ -7,35 +7,14 @@ decided anew each time; only what the log tells already is not told once more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, get_args
+from typing import Final
 
 from modicum.ledger import Event, Record, event_of
 from modicum.ledger.log.days import day_of
-from modicum.ledger.log.events import (
-    Annotated,
-    ApprovalGiven,
-    PolicyProposed,
-    ReleaseDenied,
-    ReleasePosted,
-    ReleaseRequested,
-    ReleaseStarted,
-    RequestWithdrawn,
-)
-from modicum.ledger.state.escrow import EscrowBody
+from modicum.ledger.log.events import ReleaseDenied
 
 #: A denial is looked for among so many of the last entries.
 LOOKED_BACK: Final = 1_000
-#: What changes neither what is charged nor what is admitted.
-_HARMLESS: Final = (
-    ReleaseStarted,
-    ReleasePosted,
-    ApprovalGiven,
-    ReleaseRequested,
-    RequestWithdrawn,
-    PolicyProposed,
-    Annotated,
-    *get_args(EscrowBody),
-)
 
 
 class Denials:
@@ -62,7 +41,7 @@ class Denials:
         if isinstance(event.body, ReleaseDenied):
             self._known.pop(event.body.release.id, None)
             self._known[event.body.release.id] = seq, event
-        elif not isinstance(event.body, _HARMLESS):
+        elif event.body.moves != "nothing":
             self._known.clear()
             self._is_complete = True
         while self._known:

@@ -1,15 +1,17 @@
-"""Using a reservation: started before the first row is read, posted at the end."""
+"""Using a reservation: started before the first row is read, published at the end."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, SupportsIndex
 
 from modicum.accounting import Loss
 from modicum.accounting.losses import total_of
+from modicum.accounting.mechanisms import RELEASE_KINDS
+from modicum.accounting.mechanisms.kind import Noise
 from modicum.api.ports.engine import Engines, Sampler
 from modicum.api.ports.reservation import InUse, Reserved, ReservedLoss, loss_of_unit
 from modicum.core.canonical import Plain
@@ -26,11 +28,8 @@ if TYPE_CHECKING:
     from modicum.query.query_file import QueryFile
     from modicum.query.results import Answers
 
-#: The noise of a kind of mechanism, and what its scale is called.
-_KINDS: Final[Mapping[str, tuple[str, str]]] = {
-    "discrete-gaussian": ("gaussian", "sigma"),
-    "discrete-laplace": ("laplace", "scale"),
-}
+#: So many numbers are drawn together, where the noise is made from several.
+_AT_A_TIME: Final = 1024
 #: Far above any noise that is drawn, and within floats.
 _FLOATS_MAX: Final = 10**300
 
@@ -55,13 +54,15 @@ def with_noise(
         UnavailableError: If the sampler fails.
     """
     use.must_run()  # What the numbers are computed from may be read only now.
-    if mechanism.kind not in _KINDS:
+    noise = _noise_of(mechanism.kind)
+    if noise is None:
+        drawn = sorted(name for name in RELEASE_KINDS if _noise_of(name))
         raise fail(
             Code.DOES_NOT_FIT,
             f"`{mechanism.name}` is `{mechanism.kind}`: modicum draws discrete noise",
             notes=("what is drawn must be what is priced",),
-            help="reserve  discrete-gaussian  or  discrete-laplace,  in steps of a"
-            " size that you choose",
+            help=f"reserve  {'  or  '.join(drawn)},  in steps of a size"
+            " that you choose",
         )
     if mechanism.sampled:
         raise fail(
@@ -69,13 +70,33 @@ def with_noise(
             f"`{mechanism.name}` runs on a secret sample, which nobody here draws",
             help="ask a private query: it draws the sample itself",
         )
-    noise, called = _KINDS[mechanism.kind]
-    scale = _float_above(mechanism.parameter(called))
+    known = mechanism.parameters
+    if noise.scale not in known:
+        raise fail(
+            Code.MISSING_KEY,
+            f"`{mechanism.name}` is reserved without `{noise.scale}`",
+            help=f"reserve it by `{noise.scale}` and `sensitivity`, not by its cost",
+        )
+    exact = known[noise.scale]
+    scale = _float_above(exact) if noise.made is None else exact
     numbers = _whole(values)
     for moved in mechanism.sensitivities.values():
-        sampler.check(noise, scale, moved)
+        sampler.check(noise.law, scale, moved)
     use.claim(mechanism.name)
-    return sampler.add(noise, scale, numbers)
+    if noise.made is None:
+        return sampler.add(noise.law, scale, numbers)
+    draws = _draws(sampler, noise.law, scale)
+    return [number + noise.made(draws, known) for number in numbers]
+
+
+def _noise_of(kind: str) -> Noise | None:
+    return RELEASE_KINDS[kind].noise if kind in RELEASE_KINDS else None
+
+
+def _draws(sampler: Sampler, law: str, scale: Fraction) -> Iterator[int]:
+    """Yield noise around 0, without end."""
+    while True:
+        yield from sampler.add(law, scale, [0] * _AT_A_TIME)
 
 
 def _float_above(scale: Fraction) -> Fraction:
@@ -125,7 +146,7 @@ class Ledger(Protocol):
         """Note, durably, that rows are about to be read."""
         ...
 
-    def post(self, release: str) -> Standing:
+    def publish(self, release: str) -> Standing:
         """Note that a started release is out."""
         ...
 
@@ -243,17 +264,17 @@ _NOW: Final[dict[str, object]] = {}
 
 
 class Use(Reservation):
-    """A reservation in use: a `with` block that starts it and posts it.
+    """A reservation in use: a `with` block that starts it and publishes it.
 
     Entering starts the release, durably, before anything runs: from then on its loss
-    is spent. Leaving posts it. If the block ends with an exception, the release stays
-    started, and spent. Outside of the block nothing runs.
+    is spent. Leaving publishes it. If the block ends with an exception, the release
+    stays started, and spent. Outside of the block nothing runs.
 
     Args:
         ledger: The ledger.
         release: The id of a reserved release.
         adapters: Other libraries; None for none.
-        within: Set if somebody else has started the release and will post it, as
+        within: Set if somebody else has started the release and will publish it, as
             `modicum release run` does; then the block does neither. It notes that a
             mechanism runs, for all processes, and says whether that is the first time.
 
@@ -342,7 +363,7 @@ class Use(Reservation):
         Args:
             query: The query; its release is the one that is reserved.
             data: Where its rows are, as `ws.queries.run` takes it.
-            engine: `duckdb` or `spark`.
+            engine: What it is called, such as `duckdb`.
             spark_master: The cluster that Spark runs on.
 
         Raises:
@@ -434,7 +455,7 @@ class Use(Reservation):
             )
 
     def before_post(self, ending: Callable[[], None]) -> None:
-        """Let something look whether all went as reserved, before it is posted.
+        """Let something look whether all went as reserved, before it is published.
 
         Args:
             ending: Raises if it did not; the release stays started then.
@@ -467,9 +488,9 @@ class Use(Reservation):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Post the release, unless the block failed."""
+        """Publish the release, unless the block failed."""
         if self._here() != self._process:
-            return  # The one that entered the block posts it.
+            return  # The one that entered the block publishes it.
         try:
             if kind is None:
                 for ending in self._endings:
@@ -478,7 +499,7 @@ class Use(Reservation):
             self._state = "after"
             del _NOW["use"]
         if kind is None and self._within is None:
-            self._ledger.post(self.release)
+            self._ledger.publish(self.release)
 
 
 def _refuse_other_states(standing: Standing, *, within: bool) -> None:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import partial
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from modicum.api.local.balances import Entry
@@ -35,7 +36,6 @@ from modicum.core.errors import (
 )
 from modicum.core.rationals import brief
 from modicum.core.reader import text
-from modicum.core.record import dataclass
 from modicum.ledger import RecordedRelease, RuleLoss, Standing, State, decide
 from modicum.ledger.decision.approvals import approved_by, release_approvals
 from modicum.ledger.log.events import (
@@ -71,7 +71,7 @@ class Submission(msgspec.Struct, frozen=True):
     Attributes:
         release: The release.
         compiled: The policy that it was read and priced under.
-        post: Whether it is out already, so that it is also started and posted.
+        publish: Whether it is out already, so that it is also started and published.
         reserve_seconds: How long its reservation stands if it is not started.
         mark: Where its id stands in a file, for messages.
         bound: What one identity may hold reserved, besides what the policy says.
@@ -80,7 +80,7 @@ class Submission(msgspec.Struct, frozen=True):
 
     release: RecordedRelease
     compiled: CompiledPolicy
-    post: bool = False
+    publish: bool = False
     reserve_seconds: int = RESERVATION_SECONDS
     mark: Mark | None = None
     bound: ReservationBound | None = None
@@ -91,7 +91,7 @@ def prepared(
     release: Description,
     compiled: CompiledPolicy,
     *,
-    post: bool = False,
+    publish: bool = False,
     reserve_seconds: int = RESERVATION_SECONDS,
     guarded: bool = True,
     bound: ReservationBound | None = None,
@@ -101,7 +101,7 @@ def prepared(
     Args:
         release: The release.
         compiled: The policy to read and price it under.
-        post: Whether it is out already.
+        publish: Whether it is out already.
         reserve_seconds: How long its reservation stands; 1 second to 90 days.
         guarded: Whether the guards of the policy look at it.
         bound: What one identity may hold reserved, besides what the policy says.
@@ -112,7 +112,7 @@ def prepared(
     refuse_odd_length(reserve_seconds)
     recorded = price_release(release, compiled, guarded=guarded)
     mark = place_of(release)
-    return Submission(recorded, compiled, post, reserve_seconds, mark, bound)
+    return Submission(recorded, compiled, publish, reserve_seconds, mark, bound)
 
 
 def refuse_odd_length(reserve_seconds: int) -> None:
@@ -134,7 +134,7 @@ def refuse_odd_length(reserve_seconds: int) -> None:
         )
 
 
-def prepared_past(release: Description, compiled: CompiledPolicy) -> Submission:
+def prepared_backfill(release: Description, compiled: CompiledPolicy) -> Submission:
     """Return a release that happened before, read and priced, with assumptions.
 
     Args:
@@ -150,14 +150,13 @@ def prepared_past(release: Description, compiled: CompiledPolicy) -> Submission:
     return Submission(
         recorded,
         compiled,
-        post=True,
+        publish=True,
         mark=place_of(release),
         assumptions=assumptions,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Submitter:
+class Submitter(Struct, frozen=True):
     """Brings releases into a ledger, within a turn.
 
     Attributes:
@@ -210,7 +209,7 @@ class Submitter:
             StaleError: If another policy is active than the one it was priced under.
         """
         entry.activate(one.compiled)
-        bring_in = partial(self._bring_in, one, self._decide, is_out=one.post)
+        bring_in = partial(self._bring_in, one, self._decide, is_out=one.publish)
         return attempt(entry, bring_in)
 
     def count(self, one: Submission, entry: Entry) -> Decision | ModicumError:
@@ -261,7 +260,7 @@ class Submitter:
         answer = partial(answer_to, self._asking(entry), compiled, release, verdict)
         if not verdict.allowed:
             denied = answer("denied")
-            denied = _not_counted(denied) if one.post else denied
+            denied = _not_counted(denied) if one.publish else denied
             before = entry.deny(ReleaseDenied(release, digest, verdict.blocking))
             return denied if before is None else _denied_before(denied, before)
         heard = release_approvals(
@@ -281,7 +280,7 @@ class Submitter:
         if seconds < one.reserve_seconds:
             reserved = _shortened(reserved)
         entry.add(ReleaseReserved(release, digest, expires_at, approved_by(heard)))
-        return _carried_out(entry, reserved) if one.post else reserved
+        return _carried_out(entry, reserved) if one.publish else reserved
 
     def _record(self, entry: Entry, followed: Followed, one: Submission) -> Decision:
         from modicum.api.local.backfill import refuse_future
@@ -325,7 +324,7 @@ def seconds_held(
         return one.reserve_seconds
     is_large, held = False, state.holders.of(actor)
     is_long = one.reserve_seconds > bound.seconds(is_large=True)
-    if bound.share is not None and not one.post and (held or is_long):
+    if bound.share is not None and not one.publish and (held or is_long):
         found = followed.holdings.judged(actor, one.release, day, bound.share)
         if found.beyond is not None:
             raise _holds_too_much(actor, found.beyond, [*held])
@@ -356,7 +355,7 @@ def _holds_too_much(actor: str, loss: RuleLoss, held: list[str]) -> ConflictErro
                 f"reserved and not started: {shown}{others}",
                 "nothing was written",
             ),
-            help="start or void one of these, and submit it again; or ask a privacy"
+            help="start or cancel one of these, and submit it again; or ask a privacy"
             " officer or data steward",
         )
     )
@@ -370,7 +369,7 @@ def _shortened(decision: Decision) -> Decision:
 
 def _not_counted(decision: Decision) -> Decision:
     """Return a denial that says what is missing if the release is out all the same."""
-    notice = "it is not counted: if it is out, record it with  release record-past"
+    notice = "it is not counted: if it is out, record it with  release backfill"
     return replace(decision, notices=(*decision.notices, notice))
 
 
@@ -381,12 +380,12 @@ def _denied_before(decision: Decision, seq: int) -> Decision:
 
 
 def _carried_out(entry: Entry, decision: Decision) -> Decision:
-    """Start and post a release that is out already, as far as it is not yet."""
+    """Start and publish a release that is out already, as far as it is not yet."""
     if decision.status == "reserved":
         entry.add(ReleaseStarted(decision.release))
     if decision.status in ("reserved", "started"):
         entry.add(ReleasePosted(decision.release))
-        return replace(decision, status="posted", expires_at="")
+        return replace(decision, status="published", expires_at="")
     return decision
 
 
@@ -424,5 +423,7 @@ def giving_up(release: str, reason: str) -> ReleaseVoided:
     """
     why = text(from_python(reason), "the reason").strip()
     if not why:
-        raise InputError(Problem(Code.MISSING_KEY, "voiding a release needs a reason"))
+        raise InputError(
+            Problem(Code.MISSING_KEY, "canceling a release needs a reason")
+        )
     return ReleaseVoided(release, why)

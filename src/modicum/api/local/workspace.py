@@ -16,7 +16,7 @@ from modicum.api.local.submit import (
     Submission,
     Submitter,
     prepared,
-    prepared_past,
+    prepared_backfill,
 )
 from modicum.core.errors import Code, ModicumError, Problem, UsageError
 from modicum.ledger import Standing, State
@@ -48,7 +48,7 @@ class Workspace(LedgerView):
         self,
         release: Description,
         *,
-        post: bool = False,
+        publish: bool = False,
         reserve_seconds: int = RESERVATION_SECONDS,
     ) -> Decision:
         """Decide a release and, if it is allowed, reserve its loss.
@@ -58,8 +58,8 @@ class Workspace(LedgerView):
 
         Args:
             release: The release.
-            post: Also start and post it at once, for a release that is already out;
-                a reservation that stands under this id is posted, too.
+            publish: Also start and publish it at once, for a release that is already
+                out; a reservation that stands under this id is published, too.
             reserve_seconds: How long the reservation stands if it is not started;
                 1 second to 90 days.
 
@@ -69,21 +69,21 @@ class Workspace(LedgerView):
             StaleError: If the ledger's active policy is not the one given.
             ApprovalError: If people must agree first; nothing is written.
         """
-        one = self.prepare(release, post=post, reserve_seconds=reserve_seconds)
+        one = self.prepare(release, publish=publish, reserve_seconds=reserve_seconds)
         return self._askable(release, _decision(self.submit_many([one])))
 
     def prepare(
         self,
         release: Description,
         *,
-        post: bool = False,
+        publish: bool = False,
         reserve_seconds: int = RESERVATION_SECONDS,
     ) -> Submission:
         """Return a release for `submit_many`, read and priced. Writes nothing.
 
         Args:
             release: The release.
-            post: As for `submit`.
+            publish: As for `submit`.
             reserve_seconds: As for `submit`.
 
         Raises:
@@ -93,7 +93,7 @@ class Workspace(LedgerView):
         return prepared(
             release,
             self._deciding_policy(),
-            post=post,
+            publish=publish,
             reserve_seconds=reserve_seconds,
         )
 
@@ -120,7 +120,7 @@ class Workspace(LedgerView):
             lambda entry: self._bringing_in.submit(entry, submissions)
         )
 
-    def record_past(self, release: Description) -> Decision:
+    def backfill(self, release: Description) -> Decision:
         """Count a release that happened before. It cannot be denied.
 
         Args:
@@ -135,10 +135,10 @@ class Workspace(LedgerView):
             ConflictError: If the id stands already with other contents.
             StaleError: If the ledger's active policy is not the one given.
         """
-        return _decision(self.record_past_many([self.prepare_past(release)]))
+        return _decision(self.backfill_many([self.prepare_backfill(release)]))
 
-    def prepare_past(self, release: Description) -> Submission:
-        """Return a past release for `record_past_many`. Writes nothing.
+    def prepare_backfill(self, release: Description) -> Submission:
+        """Return a past release for `backfill_many`. Writes nothing.
 
         Args:
             release: The release; what is not known is assumed to be the worst.
@@ -150,7 +150,7 @@ class Workspace(LedgerView):
         """
         from modicum.api.local.backfill import refuse_future
 
-        one = prepared_past(release, self._deciding_policy())
+        one = prepared_backfill(release, self._deciding_policy())
         known = self._live.book.standing_at(one.release.id, self._live.now)
         if known is not None:
             refuse_other(known, one.release, one.mark)
@@ -158,16 +158,16 @@ class Workspace(LedgerView):
             refuse_future(one.release, self._live.now, one.mark)
         return one
 
-    def record_past_many(
+    def backfill_many(
         self, submissions: Sequence[Submission]
     ) -> list[Decision | ModicumError]:
         """Count releases that happened before, in one turn.
 
         Args:
-            submissions: The releases, as `prepare_past` returns them.
+            submissions: The releases, as `prepare_backfill` returns them.
 
         Returns:
-            For each its decision, or the mistake that `record_past` would raise.
+            For each its decision, or the mistake that `backfill` would raise.
 
         Raises:
             UnavailableError: As for `submit_many`.
@@ -191,7 +191,7 @@ class Workspace(LedgerView):
         """
         return self._step(ReleaseStarted(release))
 
-    def post(self, release: str) -> Standing:
+    def publish(self, release: str) -> Standing:
         """Note that a started release is out.
 
         Args:
@@ -203,7 +203,7 @@ class Workspace(LedgerView):
         """
         return self._step(ReleasePosted(release))
 
-    def void(self, release: str, *, reason: str) -> Standing:
+    def cancel(self, release: str, *, reason: str) -> Standing:
         """Give up a reservation that was not started; its loss is taken back.
 
         Args:
@@ -219,7 +219,7 @@ class Workspace(LedgerView):
         return self._step(giving_up(release, reason))
 
     def use(self, release: str) -> Use:
-        """Return a reservation to be used: a `with` block that starts and posts it.
+        """Return a reservation to be used: a `with` block that starts and publishes it.
 
         Args:
             release: The id.

@@ -101,9 +101,15 @@ class Reserved:
         stated = _map(self._recorded.description["sensitivity"])
         return {unit: _exact(moved) for unit, moved in stated.items()}
 
+    @property
+    def parameters(self) -> dict[str, Fraction]:
+        """The numbers that it was described with, such as `sigma`, exactly."""
+        stated = _map(self._recorded.description["parameters"])
+        return {name: _exact(value) for name, value in stated.items()}
+
     def parameter(self, name: str) -> Fraction:
-        """Return a number that it was described with, such as `sigma`, exactly."""
-        return _exact(_map(self._recorded.description["parameters"])[name])
+        """Return one of them."""
+        return self.parameters[name]
 
     def cost(self, unit: str) -> Budget | None:
         """Return the guarantee that was declared for a unit, exactly; or None."""
@@ -183,5 +189,5 @@ class InUse(Protocol):
         ...
 
     def before_post(self, ending: Callable[[], None]) -> None:
-        """Let something look whether all went as reserved, before it is posted."""
+        """Let something look whether all went as reserved, before it is published."""
         ...

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from modicum.core.record import dataclass
 from modicum.ledger import Record
 
 

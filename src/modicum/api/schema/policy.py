@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from modicum.api.schema.ledger import Head, Spender
 from modicum.api.schema.problem import Problem
-from modicum.api.schema.shape import Amount, Digest, Shape
+from modicum.api.schema.shape import Amount, Column, Digest, Shape
 
 
 class NamedPolicy(Shape, frozen=True, kw_only=True):
@@ -68,10 +68,10 @@ class RuleLimit(Shape, frozen=True, kw_only=True):
         limit: The most that may be charged.
     """
 
-    rule: str
+    rule: Annotated[str, Column("RULE", 1)]
     unit: str
-    measure: str
-    limit: Amount
+    measure: Annotated[str, Column("SCALE", 5, wraps=True, spare=True)]
+    limit: Annotated[Amount, Column("LIMIT", 4)]
 
 
 class RuleSpent(RuleLimit, frozen=True, kw_only=True):
@@ -101,9 +101,9 @@ class RuleFinding(RuleLimit, frozen=True, kw_only=True):
         source: The places it comes from, as `file:line:column`.
     """
 
-    cell: str | None
+    cell: Annotated[str | None, Column("FULLEST CELL", 7, wraps=True)]
     cells_denying: int
-    allowed: bool
+    allowed: Annotated[bool, Column("", 2, spare=True)]
     cause: str | None
     budget: str
     approx_dp: ApproxDp | None
@@ -121,8 +121,8 @@ class RuleStanding(RuleFinding, frozen=True, kw_only=True):
     """
 
     stage: Literal["history"]
-    spent: Amount
-    state: str
+    spent: Annotated[Amount, Column("SPENT", 3)]
+    state: Annotated[str, Column("STATE", 6)]
 
 
 class ActivePolicy(Shape, frozen=True, kw_only=True):

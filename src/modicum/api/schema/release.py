@@ -18,9 +18,9 @@ Status = Literal[
     "denied",
     "reserved",
     "started",
-    "posted",
+    "published",
     "recorded",
-    "voided",
+    "canceled",
     "expired",
 ]
 
@@ -183,7 +183,7 @@ class Decision(Shape, frozen=True, kw_only=True):
     Attributes:
         decision: The answer.
         release: The release's id.
-        status: `checked`, `denied`, `reserved`, `started`, `posted` or `recorded`.
+        status: `checked`, `denied`, `reserved`, `started`, `published` or `recorded`.
         retry: Whether the release stood already, so that nothing was written.
         blocking: The rules that deny; empty if the release stands already.
         over_limit: The rules that are beyond their limit with this release.
@@ -226,7 +226,7 @@ class ReleaseStanding(Shape, frozen=True, kw_only=True):
 
     Attributes:
         release: Its id.
-        status: `reserved`, `started`, `posted`, `voided`, `expired` or `recorded`.
+        status: `reserved`, `started`, `published`, `canceled`, `expired` or `recorded`.
         entry: The number of the entry that brought it in.
         expires_at: When its reservation runs out, in UTC; None unless it is reserved.
     """

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import msgspec.structs
@@ -84,6 +84,33 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 NewId = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, extra={"read": release_id})
 ]
+
+
+class Column(NamedTuple):
+    """How lists for people show a field: `x: Annotated[Amount, Column("X", 3)]`.
+
+    Attributes:
+        heading: What stands above it.
+        place: Columns stand in the order of their places.
+        wraps: Whether long texts in it are wrapped.
+        spare: Whether it is left out where there is too little room.
+    """
+
+    heading: str
+    place: int
+    wraps: bool = False
+    spare: bool = False
+
+
+def columns(kind: type[Shape]) -> dict[str, Column]:
+    """Return the columns of a shape by the names of their fields, in order."""
+    found = {
+        field.name: one
+        for field in msgspec.structs.fields(kind)
+        for one in getattr(field.type, "__metadata__", ())
+        if isinstance(one, Column)
+    }
+    return dict(sorted(found.items(), key=lambda one: one[1].place))
 
 
 def encode(value: object) -> bytes:

@@ -19,6 +19,7 @@ from modicum.accounting.amounts import decimal_of, is_infinite
 from modicum.accounting.batch_format import Part
 from modicum.accounting.curves import Curve
 from modicum.accounting.decimals import precise
+from modicum.accounting.mechanisms import ACCOUNT_KINDS
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.extras import not_installed
 from modicum.integrations.pld.directions import (
@@ -72,7 +73,7 @@ def _variance(curve: Curve) -> float:
 
 def _single_run(part: Part) -> tuple[Curve, int]:
     """Return the curve of what repeats in a part, and how often it does."""
-    inner = {"dp-sgd": "steps", "randomized-response": "answers"}.get(part.kind, "")
+    inner = ACCOUNT_KINDS[part.kind].repeats
     values = dict(part.values)
     if inner not in values:  # A part that lacks it has no curve, and says so.
         return part.curve, part.times

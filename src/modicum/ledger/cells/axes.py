@@ -11,7 +11,8 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+
 from modicum.ledger.cells.calendar import period_name, period_of
 from modicum.release import Part, Partition, Span, Vocabulary
 from modicum.release.parts import FIRST_DAY, LAST_DAY, Values, merged
@@ -32,8 +33,7 @@ _EVERY_TIME: tuple[Span, ...] = ((-FAR, FAR),)
 _EVERY_GROUP: tuple[Span, ...] = ((0, FAR),)
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(Struct, frozen=True):
     """Where the instances of one unit lie.
 
     Attributes:

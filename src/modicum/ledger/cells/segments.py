@@ -8,13 +8,13 @@ points: they were charged alike.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from modicum.core.canonical import Plain
-from modicum.core.record import dataclass
 from modicum.ledger.cells.axes import Box, Region
 from modicum.ledger.cells.partition import Booleans, Integers, cut, ends_of, simplified
 from modicum.release import Span
@@ -73,8 +73,7 @@ class Overlay:
         return self.found.keep(regions, places)
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentsThen:
+class SegmentsThen(Struct, frozen=True):
     """Where segments lay at some time; later cuts do not change it.
 
     Attributes:

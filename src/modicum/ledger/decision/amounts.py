@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from msgspec import Struct
+
 from modicum.accounting import Budget, Epsilon, GdpBudget, ZcdpBudget, tightest_epsilon
 from modicum.accounting.budgets import RenyiBudget
 from modicum.accounting.filters.budget import figure, filter_for, fixed_figure, limit
 from modicum.accounting.grid import DELTA, INFINITE, coordinate_name
 from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
-from modicum.core.record import dataclass
 from modicum.ledger.decision.single_release import RuleLoss
 from modicum.policy.rules import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
+class Amounts(Struct, frozen=True):
     """What a rule was charged before, is asked for now, and would have together.
 
     Attributes:
@@ -37,8 +37,7 @@ class Amounts:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class Approximation:
+class Approximation(Struct, frozen=True):
     """The same amounts as the tightest known epsilon at a delta: information."""
 
     delta: Fraction

@@ -10,9 +10,10 @@ that one of these keys signed is heard. See ADR 0014 and ADR 0030.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from modicum.ledger.decision.balances import facts_of
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.state.consent import Agreement
@@ -23,8 +24,7 @@ from modicum.policy.model import Approval
 from modicum.policy.predicates import Facts, Scope, holds
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalState:
+class ApprovalState(Struct, frozen=True):
     """Where one approval stands.
 
     Attributes:

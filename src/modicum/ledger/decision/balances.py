@@ -17,8 +17,8 @@ from modicum.ledger.decision.charges import charged, moved
 from modicum.ledger.decision.limits import Limits, budget_of
 from modicum.ledger.decision.rule_matching import Matched, Matching, facts_of
 from modicum.ledger.decision.unlocked_shares import WHOLE, Unlocked
+from modicum.ledger.log.codec import likeness
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
-from modicum.ledger.log.release_codec import likeness
 from modicum.ledger.state.rounds import Planning
 from modicum.policy import CompiledPolicy, Rule, RuleSet
 from modicum.release import Part, Vocabulary

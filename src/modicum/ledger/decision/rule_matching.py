@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from modicum.ledger.log.codec import likeness
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
-from modicum.ledger.log.release_codec import likeness
 from modicum.policy import CompiledPolicy, RuleSet
 from modicum.policy.predicates import (
     Facts,

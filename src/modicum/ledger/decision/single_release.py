@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from modicum.accounting import ApproxBudget, Budget, Filter, Total, Unlimited
 from modicum.accounting.filters.budget import fixed_figure, limit
 from modicum.accounting.grid import DELTA, RHO
 from modicum.core.rationals import DELTA_UNIT, floor_units
-from modicum.core.record import dataclass
 from modicum.ledger.decision.balances import REMEMBERED_MAX, Balances, Charges
 from modicum.ledger.decision.unlocked_shares import Locked
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
 
 
-@dataclass(frozen=True, slots=True)
-class RuleLoss:
+class RuleLoss(Struct, frozen=True):
     """What one rule says to a release; the module `amounts` puts it in numbers.
 
     Of all cells that the release touches, it is the one that has the least left of its

@@ -8,8 +8,9 @@ was signed once cannot be said again later.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from modicum.core.canonical import encode
 from modicum.core.ed25519 import verify_signature

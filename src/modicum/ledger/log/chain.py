@@ -6,9 +6,8 @@ import msgspec
 
 from modicum.core.canonical import Plain, decode, digest, join
 from modicum.core.errors import Code, Problem, VerificationError
-from modicum.ledger.log import event_codec
+from modicum.ledger.log import codec
 from modicum.ledger.log.events import Event
-from modicum.ledger.log.fast_codec import read_release_entry, write_release_entry
 
 #: What the first record names as its predecessor.
 GENESIS = "0" * 64
@@ -63,10 +62,7 @@ class LaterEntryError(ChainBreakError):
 
 def seal(event: Event, seq: int, previous: str) -> Record:
     """Return the record that chains an event to the one before it."""
-    payload = write_release_entry(event, seq, previous)
-    if payload is None:
-        event_joined = event_codec.to_joined(event)
-        payload = join({"seq": seq, "prev": previous, "event": event_joined})
+    payload = join({"seq": seq, "prev": previous, "event": codec.to_joined(event)})
     return Record(seq, payload, digest(payload))
 
 
@@ -93,7 +89,7 @@ def _read(record: Record, seq: int, previous: str | None) -> Event:
         raise ChainBreakError(seq, f"its number is {record.seq}")
     if digest(record.payload) != record.hash:
         raise ChainBreakError(seq, "its contents do not have its hash")
-    found = read_release_entry(record.payload)
+    found = codec.read_entry(record.payload)
     if found is not None and found.seq == seq and previous in (None, found.prev):
         return found.event
     plain = _contents(record.payload, seq)
@@ -116,8 +112,8 @@ def _contents(payload: bytes, seq: int) -> dict[str, Plain]:
 
 def _event(plain: dict[str, Plain], seq: int) -> Event:
     try:
-        return event_codec.from_plain(plain["event"])
-    except event_codec.LaterVersionError as error:
+        return codec.from_plain(plain["event"])
+    except codec.LaterVersionError as error:
         raise LaterEntryError(seq, str(error)) from error
     except ValueError as error:
         raise ChainBreakError(seq, f"it cannot be read ({error})") from error

@@ -6,31 +6,36 @@ people agree to is that digest. See ADR 0035.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from modicum.core.canonical import Plain, digest, encode
-from modicum.core.record import dataclass
 from modicum.ledger.log.field_codec import (
-    DIGEST,
-    HASH_OR_EMPTY,
-    NUMBER,
-    TEXT,
-    TEXTS,
-    TIME,
+    CODECS,
     Codec,
+    Digest,
+    OptionalHash,
+    Time,
+    codecs_of,
     exactly,
+    read_digest,
     read_list,
     read_mapping,
     read_number,
     read_text,
+    read_texts,
 )
 
 CONTRACT_KIND: Final = "modicum-contract/v1"
 
 #: What a run leaves behind: what is differentially private, and what is not.
 ResultName: TypeAlias = Literal["private", "exact"]
+#: Such names, and names of people, in alphabetical order, each once.
+ResultNames: TypeAlias = tuple[str, ...]
+SortedNames: TypeAlias = tuple[str, ...]
 #: An exact score may tell so many bits: no more fit into it.
 EXACT_BITS: Final = 64
 
@@ -61,8 +66,7 @@ class Version(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class QueryTerms:
+class QueryTerms(Struct, frozen=True):
     """Queries are run, and their answers withheld.
 
     Attributes:
@@ -71,11 +75,10 @@ class QueryTerms:
     """
 
     charges: tuple[Charge, ...]
-    results: tuple[str, ...]
+    results: ResultNames
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTerms:
+class TaskTerms(Struct, frozen=True):
     """A program is run on withheld answers, and its scores withheld.
 
     Attributes:
@@ -93,35 +96,32 @@ class TaskTerms:
     tier: str
     seconds: int
     memory_mib: int
-    results: tuple[str, ...]
+    results: ResultNames
     blocks: int = 0
     charges: tuple[Charge, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OutputTerms:
+class OutputTerms(Struct, frozen=True):
     """Private answers go out.
 
     Attributes:
         result: SHA-256 of what lies in the vault.
     """
 
-    result: str
+    result: Digest
 
 
-@dataclass(frozen=True, slots=True)
-class SignalTerms:
+class SignalTerms(Struct, frozen=True):
     """A score on private answers goes out.
 
     Attributes:
         result: SHA-256 of what lies in the vault.
     """
 
-    result: str
+    result: Digest
 
 
-@dataclass(frozen=True, slots=True)
-class RawSignalTerms:
+class RawSignalTerms(Struct, frozen=True):
     """A score on exact answers goes out. That is not differentially private.
 
     Attributes:
@@ -130,7 +130,7 @@ class RawSignalTerms:
             score is told exactly.
     """
 
-    result: str
+    result: Digest
     bins: int
 
     @property
@@ -144,8 +144,7 @@ LettingGo: TypeAlias = OutputTerms | SignalTerms | RawSignalTerms
 Terms: TypeAlias = Computing | LettingGo
 
 
-@dataclass(frozen=True)
-class Contract:
+class Contract(Struct, frozen=True, dict=True):
     """What may flow, under which conditions.
 
     Attributes:
@@ -161,10 +160,10 @@ class Contract:
 
     id: str
     analyst: str
-    recipients: tuple[str, ...]
+    recipients: SortedNames
     data: Mapping[str, Version]
-    parent: str
-    expires_at: str
+    parent: OptionalHash
+    expires_at: Time
     uses: int
     terms: Terms
 
@@ -200,7 +199,10 @@ def to_plain(contract: Contract) -> dict[str, Plain]:
     return {
         "kind": CONTRACT_KIND,
         "flow": contract.flow,
-        **{name: codec.write(getattr(contract, name)) for name, codec in _COMMON},
+        **{
+            name: codec.write(getattr(contract, name))
+            for name, codec in _COMMON.items()
+        },
         "terms": {
             name: codec.write(getattr(terms, name))
             for name, codec in _TERMS[type(terms)].items()
@@ -225,7 +227,9 @@ def from_plain(plain: Plain) -> Contract:
         raise ValueError(message)
     codecs, terms = _TERMS[kind], read_mapping(fields["terms"])
     exactly(terms, frozenset(codecs))
-    common: dict[str, Any] = {name: codec.read(fields[name]) for name, codec in _COMMON}
+    common: dict[str, Any] = {
+        name: codec.read(fields[name]) for name, codec in _COMMON.items()
+    }
     return Contract(
         **common,
         terms=kind(**{name: codec.read(terms[name]) for name, codec in codecs.items()}),
@@ -242,7 +246,7 @@ def _read_charges(plain: Plain) -> tuple[Charge, ...]:
 
 def _read_charge(plain: Plain) -> Charge:
     release, content, text = _three(read_list(plain))
-    return Charge(read_text(release), DIGEST.read(content), read_text(text))
+    return Charge(read_text(release), read_digest(content), read_text(text))
 
 
 def _three(items: list[Plain]) -> list[Plain]:
@@ -268,51 +272,30 @@ def _read_version(plain: Plain) -> Version:
     return Version(read_text(items[0]), read_number(items[1]))
 
 
-def _sorted_texts(read: Callable[[Plain], tuple[str, ...]]) -> Codec:
-    def checked(plain: Plain) -> tuple[str, ...]:
-        texts = read(plain)
-        if list(texts) != sorted(set(texts)):
-            message = "texts must stand in alphabetical order, each once"
-            raise ValueError(message)
-        return texts
-
-    return Codec(list, checked)
+def _read_sorted(plain: Plain) -> tuple[str, ...]:
+    texts = read_texts(plain)
+    if list(texts) != sorted(set(texts)):
+        message = "texts must stand in alphabetical order, each once"
+        raise ValueError(message)
+    return texts
 
 
 def _read_results(plain: Plain) -> tuple[str, ...]:
-    names = _NAMES.read(plain)
+    names = _read_sorted(plain)
     if not names or not {"private", "exact"}.issuperset(names):
         message = "results must be private, exact or both"
         raise ValueError(message)
-    return tuple(names)
+    return names
 
 
-_NAMES = _sorted_texts(TEXTS.read)
-_CHARGES = Codec(_write_charges, _read_charges)
-_RESULTS = Codec(list, _read_results)
-_COMMON: Final[tuple[tuple[str, Codec], ...]] = (
-    ("id", TEXT),
-    ("analyst", TEXT),
-    ("recipients", _NAMES),
-    ("data", Codec(_write_data, _read_data)),
-    ("parent", HASH_OR_EMPTY),
-    ("expires_at", TIME),
-    ("uses", NUMBER),
-)
-_TERMS: Final[Mapping[type[Terms], Mapping[str, Codec]]] = {
-    QueryTerms: {"charges": _CHARGES, "results": _RESULTS},
-    TaskTerms: {
-        "program": TEXT,
-        "tier": TEXT,
-        "seconds": NUMBER,
-        "memory_mib": NUMBER,
-        "results": _RESULTS,
-        "blocks": NUMBER,
-        "charges": _CHARGES,
-    },
-    OutputTerms: {"result": DIGEST},
-    SignalTerms: {"result": DIGEST},
-    RawSignalTerms: {"result": DIGEST, "bins": NUMBER},
+_CODECS: Final[Mapping[str, Codec]] = {
+    **CODECS,
+    "Mapping[str, Version]": Codec(_write_data, _read_data),
+    "ResultNames": Codec(list, _read_results),
+    "SortedNames": Codec(list, _read_sorted),
+    "tuple[Charge, ...]": Codec(_write_charges, _read_charges),
 }
+_COMMON: Final = codecs_of(Contract, _CODECS, but="terms")
+_TERMS: Final = {kind: codecs_of(kind, _CODECS) for kind in FLOWS}
 _BY_FLOW: Final = {name: kind for kind, name in FLOWS.items()}
-_FIELDS: Final = frozenset({"kind", "flow", "terms", *(name for name, _ in _COMMON)})
+_FIELDS: Final = frozenset({"kind", "flow", "terms", *_COMMON})

@@ -1,154 +1,45 @@
 """What the ledger remembers. This page is a storage format: see ADR 0003.
 
-They came with version 4. None of them charges anything: what a flow costs is charged by
-the release that it names.
+Each kind of event is declared here, once: its name, its fields, and what readers of the
+log must know of it. A field's type decides how it is stored and checked (`codec`).
 
-They came with version 3. None of them spends anything or changes what is decided.
-
-Each event has a closed set of fields, one canonical encoding (`event_format`), and
-carries all that replay needs: a priced release holds every unit's integer loss, and
-its encoding names the grid. Decisions and balances go by these integers and price
-nothing; an audit prices descriptions again, to compare (`ledger.proof.repricing`).
+An event carries all that replay needs: a priced release holds every unit's integer
+loss, and its encoding names the grid. Decisions and balances go by these integers and
+price nothing; an audit prices descriptions again, to compare
+(`ledger.proof.repricing`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-from modicum.core.record import dataclass
-from modicum.ledger.log.contracts import Contract
+from msgspec import Struct
+
 from modicum.ledger.log.days import day_named, day_of
+from modicum.ledger.log.escrow_events import EscrowBody
+from modicum.ledger.log.event_kind import EventBody, event
+from modicum.ledger.log.field_codec import (
+    Digest,
+    OptionalHash,
+    OptionalSignature,
+    Shares,
+    Time,
+)
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.release import Part
 
+#: Version of the event schema. Older events are read for good; newer ones are refused.
+EVENT_VERSION = 5
 
-@dataclass(frozen=True, slots=True)
-class DataRegistered:
-    """A version of a data set lies in the vault. Its first version says whose it is.
-
-    Attributes:
-        id: The data set.
-        version: The number of the version, from 1.
-        sealed: SHA-256 of its encrypted bytes.
-        media: How its rows are written.
-        table: What its table is, as canonical text: columns, types, what is public.
-        owners: Whose it is; by name the keys that their agreement must be signed with,
-            none if it need not be signed.
-        quorum: So many of them must agree.
-        contracts_max: So many contracts may wait or hold for one analyst at a time.
-        bits_max: So many bits may one person be told of it outside differential
-            privacy, in all.
-    """
-
-    id: str
-    version: int
-    sealed: str
-    media: Literal["csv", "parquet"]
-    table: str
-    owners: Mapping[str, tuple[str, ...]]
-    quorum: int
-    contracts_max: int
-    bits_max: int
+#: What people speak about.
+Subject: TypeAlias = Literal["release", "policy", "plan", "contract", "data"]
+#: A remark is cut to so many characters in a list.
+_SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
-class DataShredded:
-    """The key of a version was destroyed: nothing flows from it any more.
-
-    Attributes:
-        id: The data set.
-        version: The number of the version.
-        reason: Why.
-    """
-
-    id: str
-    version: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ContractProposed:
-    """Somebody asks for a flow of data.
-
-    Attributes:
-        contract: The contract.
-        reason: Why.
-    """
-
-    contract: Contract
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ContractWithdrawn:
-    """Who asked for a flow does not ask for it any more.
-
-    Attributes:
-        contract: The contract, by its digest.
-        reason: Why.
-    """
-
-    contract: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class FlowBegun:
-    """Rows or withheld answers may be read from here on; the use is counted.
-
-    Attributes:
-        contract: The contract, by its digest.
-        run: The number of the run, from 1.
-    """
-
-    contract: str
-    run: int
-
-
-@dataclass(frozen=True, slots=True)
-class FlowWithheld:
-    """A run has ended, and what it computed lies in the vault.
-
-    Attributes:
-        contract: The contract, by its digest.
-        run: The number of the run.
-        results: By name, the SHA-256 of the encrypted bytes.
-    """
-
-    contract: str
-    run: int
-    results: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class FlowFailed:
-    """A run has ended without a result. Why is not told: it may be a fact about rows.
-
-    Attributes:
-        contract: The contract, by its digest.
-        run: The number of the run.
-    """
-
-    contract: str
-    run: int
-
-
-@dataclass(frozen=True, slots=True)
-class FlowReleased:
-    """Something that was withheld goes out from here on.
-
-    Attributes:
-        contract: The contract, by its digest.
-        to: Who is given it.
-    """
-
-    contract: str
-    to: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseRequested:
+@event("release-requested", 3, "nothing", claims=True)
+class ReleaseRequested(EventBody, frozen=True):
     """Somebody asks for a release that people must agree to first.
 
     Attributes:
@@ -158,12 +49,12 @@ class ReleaseRequested:
     """
 
     release: RecordedRelease
-    policy: str
+    policy: Digest
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class RequestWithdrawn:
+@event("request-withdrawn", 3, "nothing", claims=False)
+class RequestWithdrawn(EventBody, frozen=True):
     """Who asked for a release does not ask for it any more.
 
     Attributes:
@@ -175,8 +66,7 @@ class RequestWithdrawn:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyText:
+class PolicyText(Struct, frozen=True):
     """A policy, whose text is kept verbatim.
 
     Attributes:
@@ -185,13 +75,13 @@ class PolicyText:
         text: The file's text.
     """
 
-    digest: str
+    digest: Digest
     name: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyProposed(PolicyText):
+@event("policy-proposed", 3, "nothing", claims=False, shown="{0.name} {0.digest:.12}")
+class PolicyProposed(PolicyText, EventBody, frozen=True):
     """Somebody asks for another policy.
 
     Attributes:
@@ -201,12 +91,15 @@ class PolicyProposed(PolicyText):
     reason: str
 
 
-#: Version of the event schema. Older events are read for good; newer ones are refused.
-EVENT_VERSION = 5
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyActivated(PolicyText):
+@event(
+    "policy-activated",
+    1,
+    "decisions",
+    claims=True,
+    shown="{0.name} {0.digest:.12}",
+    later={"reason": 2, "accepted": 2},
+)
+class PolicyActivated(PolicyText, EventBody, frozen=True):
     """A policy holds from here on.
 
     Attributes:
@@ -221,8 +114,8 @@ class PolicyActivated(PolicyText):
     accepted: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseReserved:
+@event("release-reserved", 1, "balances", claims=True, later={"approved_by": 2})
+class ReleaseReserved(EventBody, frozen=True):
     """A release was allowed; its loss counts from here on.
 
     Attributes:
@@ -233,51 +126,51 @@ class ReleaseReserved:
     """
 
     release: RecordedRelease
-    policy: str
-    expires_at: str
+    policy: Digest
+    expires_at: Time
     approved_by: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseStarted:
+@event("release-started", 1, "nothing", claims=False)
+class ReleaseStarted(EventBody, frozen=True):
     """Rows may be read from here on; whatever happens now, it is spent."""
 
     release: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasePosted:
+@event("release-posted", 1, "nothing", claims=False)
+class ReleasePosted(EventBody, frozen=True):
     """The release is out."""
 
     release: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseVoided:
+@event("release-voided", 1, "balances", claims=False)
+class ReleaseVoided(EventBody, frozen=True):
     """The release was given up before it started; its loss is taken back."""
 
     release: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseExpired:
+@event("release-expired", 1, "balances", claims=False)
+class ReleaseExpired(EventBody, frozen=True):
     """The reservation ran out before it started; its loss is taken back."""
 
     release: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseDenied:
+@event("release-denied", 1, "decisions", claims=True)
+class ReleaseDenied(EventBody, frozen=True):
     """A release was denied. It spends nothing, and its id may be tried again."""
 
     release: RecordedRelease
-    policy: str
+    policy: Digest
     blocking: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PastRecorded:
+@event("past-recorded", 1, "balances", claims=False, later={"assumptions": 2})
+class PastRecorded(EventBody, frozen=True):
     """A release that happened before; it is counted and cannot be denied.
 
     Attributes:
@@ -287,12 +180,12 @@ class PastRecorded:
     """
 
     release: RecordedRelease
-    policy: str
+    policy: Digest
     assumptions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PastRedescribed:
+@event("past-redescribed", 5, "balances", claims=True)
+class PastRedescribed(EventBody, frozen=True):
     """What was recorded of a past release is corrected: the periods that it reads.
 
     From here on it is charged as it is described now, in the words of the policy that
@@ -309,13 +202,19 @@ class PastRedescribed:
 
     release: RecordedRelease
     before: RecordedRelease
-    policy: str
+    policy: Digest
     reason: str
     approved_by: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalGiven:
+@event(
+    "approval-given",
+    2,
+    "nothing",
+    claims=True,
+    later={"head": 3, "key": 3, "signature": 3},
+)
+class ApprovalGiven(EventBody, frozen=True):
     """Somebody agreed to something, or refused to.
 
     Attributes:
@@ -338,24 +237,35 @@ class ApprovalGiven:
             or without a head.
     """
 
-    subject: Literal["release", "policy", "plan", "contract", "data"]
+    subject: Subject
     id: str
-    content: str
+    content: Digest
     approves: bool
     roles: tuple[str, ...]
     reason: str
-    head: str = ""
-    key: str = ""
-    signature: str = ""
+    head: OptionalHash = ""
+    key: OptionalHash = ""
+    signature: OptionalSignature = ""
 
     def __post_init__(self) -> None:
         if bool(self.key) != bool(self.signature) or (self.key and not self.head):
             message = "of the fields `head`, `key` and `signature` one is missing"
             raise ValueError(message)
 
+    @property
+    def summary(self) -> str:
+        """What was agreed to, or refused."""
+        named = self.id[:12] if self.subject == "policy" else self.id
+        return f"{self.subject} {named}: {'approved' if self.approves else 'rejected'}"
 
-@dataclass(frozen=True, slots=True)
-class Annotated:
+    @property
+    def release_id(self) -> str:
+        """The release that it is about; empty if it is about something else."""
+        return self.id if self.subject == "release" else ""
+
+
+@event("annotated", 2, "nothing", claims=False)
+class Annotated(EventBody, frozen=True):
     """A remark for whoever reads the log later; it changes nothing.
 
     Attributes:
@@ -366,9 +276,20 @@ class Annotated:
     about: str
     text: str
 
+    @property
+    def summary(self) -> str:
+        """What the remark is about, and its beginning."""
+        said = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}…"
+        return f"{self.about}: {said}" if self.about else said
 
-@dataclass(frozen=True, slots=True)
-class DisclosureRecorded:
+    @property
+    def release_id(self) -> str:
+        """What the remark is about; empty for the ledger as a whole."""
+        return self.about
+
+
+@event("disclosure-recorded", 2, "decisions", claims=False, shown="{0.id}")
+class DisclosureRecorded(EventBody, frozen=True):
     """Something was disclosed outside differential privacy.
 
     No rule can count it; it qualifies every claim about the ledger from here on.
@@ -390,8 +311,8 @@ class DisclosureRecorded:
     metadata: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class RoundOpened:
+@event("round-opened", 2, "decisions", claims=True, shown="{0.id}")
+class RoundOpened(EventBody, frozen=True):
     """A round of planning begins.
 
     Attributes:
@@ -401,11 +322,11 @@ class RoundOpened:
     """
 
     id: str
-    unlocked: Mapping[str, int]
+    unlocked: Shares
 
 
-@dataclass(frozen=True, slots=True)
-class GroupActivated:
+@event("group-activated", 2, "decisions", claims=True, shown="group {0.group}")
+class GroupActivated(EventBody, frozen=True):
     """A user group may be read from here on.
 
     Attributes:
@@ -417,8 +338,8 @@ class GroupActivated:
     round: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRetired:
+@event("group-retired", 2, "decisions", claims=True, shown="group {0.group}")
+class GroupRetired(EventBody, frozen=True):
     """A user group is read no more, and never again.
 
     Attributes:
@@ -430,8 +351,8 @@ class GroupRetired:
     round: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlanCommitted:
+@event("plan-committed", 2, "decisions", claims=True, shown="{0.id}")
+class PlanCommitted(EventBody, frozen=True):
     """A plan for many releases was taken; each is reserved by an event of its own.
 
     Attributes:
@@ -443,13 +364,13 @@ class PlanCommitted:
 
     id: str
     round: str
-    content: str
+    content: Digest
     releases: tuple[str, ...]
 
 
-Body: TypeAlias = (
-    PolicyActivated
-    | ReleaseReserved
+#: What happens to a release, and counts.
+ReleaseBody: TypeAlias = (
+    ReleaseReserved
     | ReleaseStarted
     | ReleasePosted
     | ReleaseVoided
@@ -457,29 +378,28 @@ Body: TypeAlias = (
     | ReleaseDenied
     | PastRecorded
     | PastRedescribed
+)
+#: What people say, ask for and decide.
+GovernanceBody: TypeAlias = (
+    PolicyActivated
     | ApprovalGiven
     | Annotated
     | DisclosureRecorded
-    | RoundOpened
-    | GroupActivated
-    | GroupRetired
-    | PlanCommitted
     | ReleaseRequested
     | RequestWithdrawn
     | PolicyProposed
-    | DataRegistered
-    | DataShredded
-    | ContractProposed
-    | ContractWithdrawn
-    | FlowBegun
-    | FlowWithheld
-    | FlowFailed
-    | FlowReleased
 )
+#: What happens to rounds, user groups and plans.
+PlanBody: TypeAlias = RoundOpened | GroupActivated | GroupRetired | PlanCommitted
+#: What moves balances.
+ChargeBody: TypeAlias = (
+    ReleaseReserved | ReleaseVoided | ReleaseExpired | PastRecorded | PastRedescribed
+)
+#: The type checker names the places that forget a kind.
+Body: TypeAlias = ReleaseBody | GovernanceBody | PlanBody | EscrowBody
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One entry of the log, before it is chained.
 
     Attributes:
@@ -495,41 +415,8 @@ class Event:
     version: int = EVENT_VERSION
 
 
-#: The name of each kind of event, as it is stored.
-NAMES: Mapping[type[Body], str] = {
-    PolicyActivated: "policy-activated",
-    ReleaseReserved: "release-reserved",
-    ReleaseStarted: "release-started",
-    ReleasePosted: "release-posted",
-    ReleaseVoided: "release-voided",
-    ReleaseExpired: "release-expired",
-    ReleaseDenied: "release-denied",
-    PastRecorded: "past-recorded",
-    PastRedescribed: "past-redescribed",
-    ApprovalGiven: "approval-given",
-    Annotated: "annotated",
-    DisclosureRecorded: "disclosure-recorded",
-    RoundOpened: "round-opened",
-    GroupActivated: "group-activated",
-    GroupRetired: "group-retired",
-    PlanCommitted: "plan-committed",
-    ReleaseRequested: "release-requested",
-    RequestWithdrawn: "request-withdrawn",
-    PolicyProposed: "policy-proposed",
-    DataRegistered: "data-registered",
-    DataShredded: "data-shredded",
-    ContractProposed: "contract-proposed",
-    ContractWithdrawn: "contract-withdrawn",
-    FlowBegun: "flow-begun",
-    FlowWithheld: "flow-withheld",
-    FlowFailed: "flow-failed",
-    FlowReleased: "flow-released",
-}
-
-
-def event_name(body: Body) -> str:
-    """Return the name of an event's kind, as it is stored."""
-    return NAMES[type(body)]
+#: Every kind of event.
+KINDS: tuple[type[Body], ...] = get_args(Body)
 
 
 def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:

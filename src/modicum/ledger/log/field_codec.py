@@ -1,32 +1,56 @@
-"""How single fields of stored events are written, and read back strictly."""
+"""How single fields of stored events are written, and read back strictly.
+
+The type of a field decides. Where several fields of one type of Python are stored in
+several forms, each form has a name of its own here.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
-from modicum.core.canonical import Plain
-from modicum.core.record import dataclass
+from msgspec import Struct
+
+from modicum.core.canonical import Joined, Plain, Written
 from modicum.ledger.log.days import day_of
+
+#: SHA-256 as 64 hexadecimal digits.
+Digest: TypeAlias = str
+#: SHA-256 by name.
+Digests: TypeAlias = Mapping[str, str]
+#: Public keys by the names of people.
+Keys: TypeAlias = Mapping[str, tuple[str, ...]]
+#: A hash or a public key, and a signature; empty if there is none.
+OptionalHash: TypeAlias = str
+OptionalSignature: TypeAlias = str
+#: Shares of budgets by privacy unit, in millionths.
+Shares: TypeAlias = Mapping[str, int]
+#: A time in UTC, as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
+Time: TypeAlias = str
 
 #: Shares of a budget are written in millionths.
 WHOLE_SHARE = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class Codec:
+class Codec(Struct, frozen=True):
     """The form of one field.
 
     Attributes:
         write: Returns the plain data of a value.
         read: Returns the value of plain data; raises `ValueError` if it has another
             form.
+        join: Returns what `write` does, where parts may be written already; None if
+            none are.
+        parse: Returns the value of canonical bytes, as `read` does of what they say;
+            None if that is no quicker.
     """
 
     write: Callable[[Any], Plain]
     read: Callable[[Plain], Any]
+    join: Callable[[Any], Joined] | None = None
+    parse: Callable[[Written], Any] | None = None
 
 
 def read_text(plain: Plain) -> str:
@@ -155,7 +179,7 @@ def one_of(*words: str) -> Codec:
     return Codec(str, partial(_read_word, words))
 
 
-def exactly(plain: Mapping[str, object], keys: frozenset[str]) -> None:
+def exactly(plain: Mapping[str, object], keys: Set[str]) -> None:
     """Refuse a stored mapping that does not have exactly these fields.
 
     Raises:
@@ -203,17 +227,33 @@ _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]*", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII)
 
-TEXT = Codec(str, read_text)
-TEXTS = Codec(list, read_texts)
-TEXT_MAP = Codec(dict, read_text_map)
-DIGEST = Codec(str, read_digest)
-DIGESTS = Codec(dict, read_digests)
-#: Public keys have as many digits as a SHA-256.
-KEYS = Codec(_write_keys, read_keys)
-TIME = Codec(str, read_time)
-NUMBER = Codec(int, read_number)
-SHARES = Codec(dict, read_shares)
-FLAG = Codec(bool, _read_flag)
-#: What may be left out: a hash or a public key, and a signature.
-HASH_OR_EMPTY = Codec(str, partial(_read_hex, 64))
-SIGNATURE_OR_EMPTY = Codec(str, partial(_read_hex, 128))
+#: How a field is stored, by the type that it is declared with.
+CODECS: Mapping[str, Codec] = {
+    "str": Codec(str, read_text),
+    "tuple[str, ...]": Codec(list, read_texts),
+    "Mapping[str, str]": Codec(dict, read_text_map),
+    "int": Codec(int, read_number),
+    "bool": Codec(bool, _read_flag),
+    "Digest": Codec(str, read_digest),
+    "Digests": Codec(dict, read_digests),
+    # Public keys have as many digits as a SHA-256.
+    "Keys": Codec(_write_keys, read_keys),
+    "OptionalHash": Codec(str, partial(_read_hex, 64)),
+    "OptionalSignature": Codec(str, partial(_read_hex, 128)),
+    "Shares": Codec(dict, read_shares),
+    "Time": Codec(str, read_time),
+}
+
+
+def codecs_of(
+    own: type, codecs: Mapping[str, Codec], *, but: str = ""
+) -> dict[str, Codec]:
+    """Return how each field of a class is stored, by name.
+
+    Args:
+        own: The class; its module has `from __future__ import annotations`.
+        codecs: How fields are stored, by their declared types.
+        but: A field that is left out.
+    """
+    declared = own.__annotations__.items()
+    return {name: codecs[kind] for name, kind in declared if name != but}

@@ -7,13 +7,14 @@ not depend on the part is written once for all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from types import MappingProxyType
 
+from msgspec import Struct
+
 from modicum.accounting import INFINITE, Loss
 from modicum.core.canonical import Plain, Written, encode
-from modicum.core.record import dataclass
 from modicum.release import (
     EVERYTHING,
     Part,
@@ -122,8 +123,7 @@ class RecordedMechanism:
         return moved
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedRelease:
+class RecordedRelease(Struct, frozen=True):
     """A priced release as the ledger keeps it.
 
     Attributes:

@@ -10,6 +10,7 @@ from modicum.core.canonical import digest, encode
 from modicum.core.errors import InputError, VerificationError
 from modicum.ledger.decision.decide import decide, verdict_over_history
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
+from modicum.ledger.log.codec import release_to_plain
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     ApprovalGiven,
@@ -23,7 +24,6 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
 )
 from modicum.ledger.log.recorded_release import RecordedRelease
-from modicum.ledger.log.release_codec import release_to_plain
 from modicum.ledger.proof.consistency import (
     contradiction,
     is_described,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TypeAlias, assert_never
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.ledger.decision.approvals import (
@@ -23,6 +24,7 @@ from modicum.ledger.log.events import (
     GroupActivated,
     GroupRetired,
     PastRedescribed,
+    PlanBody,
     PlanCommitted,
     PolicyActivated,
     ReleaseDenied,
@@ -199,31 +201,55 @@ def _part_described(one: RecordedMechanism) -> Mapping[str, object]:
     return {key: one.description.get(key, none) for key, none in everything.items()}
 
 
+#: What says something that must be so under the active policy.
+Claim: TypeAlias = (
+    PolicyActivated
+    | ReleaseReserved
+    | ReleaseDenied
+    | PastRedescribed
+    | ApprovalGiven
+    | ReleaseRequested
+    | PlanBody
+)
+
+
 def unfounded(event: Event, policy: Policy, state: State) -> str:
     """Return what an event claims and is not so; empty if all is so."""
-    match event.body:
-        case ReleaseReserved() as body:
+    body = event.body
+    if not isinstance(body, Claim):
+        return ""
+    match body:
+        case ReleaseReserved():
             return _ill_reserved(body, event, policy, state)
-        case ReleaseDenied(release=release) if release.id in state.releases:
-            return f"release `{release.id}` stands already and is denied"
-        case PolicyActivated() as body:
+        case ReleaseDenied(release=release):
+            stands = release.id in state.releases
+            return f"release `{release.id}` stands already and is denied" * stands
+        case PolicyActivated():
             return _ill_activated(body, event, policy, state)
-        case ApprovalGiven() | ReleaseRequested() | PastRedescribed() as body:
+        case ApprovalGiven() | ReleaseRequested() | PastRedescribed():
             return _ill_said(body, event, policy, state)
-        # Groups begin and retire with a round, in one turn and by one actor.
-        case RoundOpened() | GroupActivated() | GroupRetired() if not (
-            may_open_rounds(event.actor, policy)
-        ):
-            return f"`{event.actor}` opens a round in no role that may"
-        case RoundOpened(unlocked=unlocked) if not (
-            # What was named once stays named, also under a policy without it.
-            unlocked.keys() <= {*policy.vocabulary.units, *_unlocked_before(state)}
-        ):
-            return "it unlocks a share of a unit that the policy does not have"
-        case PlanCommitted() as body:
+        case RoundOpened() | GroupActivated() | GroupRetired():
+            return _ill_opened(body, event, policy, state)
+        case PlanCommitted():
             return ill_planned(body, state)
-        case body:
-            return out_of_turn(body, policy.rotation, state.planning)
+        case _:
+            assert_never(body)
+
+
+def _ill_opened(
+    body: RoundOpened | GroupActivated | GroupRetired,
+    event: Event,
+    policy: Policy,
+    state: State,
+) -> str:
+    # Groups begin and retire with a round, in one turn and by one actor.
+    if not may_open_rounds(event.actor, policy):
+        return f"`{event.actor}` opens a round in no role that may"
+    # What was named once stays named, also under a policy without it.
+    known = {*policy.vocabulary.units, *_unlocked_before(state)}
+    if isinstance(body, RoundOpened) and not body.unlocked.keys() <= known:
+        return "it unlocks a share of a unit that the policy does not have"
+    return out_of_turn(body, policy.rotation, state.planning)
 
 
 def _unlocked_before(state: State) -> Iterable[str]:

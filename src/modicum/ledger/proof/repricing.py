@@ -9,8 +9,10 @@ refused as well, or a word that nobody knows would hide any loss.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+
+from msgspec.structs import replace
 
 from modicum.accounting import INFINITE, Loss
 from modicum.accounting.grid import DELTA, coordinate_name

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from msgspec import structs
+
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.release import EVERYTHING, Part, Partition, Population
 from modicum.release.parts import merged
@@ -70,7 +72,9 @@ class PartMigration:
             return release
         told = tuple(self._mechanism(one, seq) for one in release.mechanisms)
         return (
-            release if told == release.mechanisms else replace(release, mechanisms=told)
+            release
+            if told == release.mechanisms
+            else structs.replace(release, mechanisms=told)
         )
 
     def part(self, part: Part, seq: int) -> Part:
@@ -128,7 +132,7 @@ def _ambiguous(population: Population) -> Population:
         name: replace(one, was=tuple(_either(was, one) for was in one.was))
         for name, one in population.partitions.items()
     }
-    return replace(population, partitions=partitions)
+    return structs.replace(population, partitions=partitions)
 
 
 def _either(was: Was, partition: Partition) -> Was:

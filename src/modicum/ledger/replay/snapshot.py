@@ -14,17 +14,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from msgspec import Struct
+
 from modicum.accounting import GRID_VERSION
 from modicum.core.canonical import Joined, Plain, join
-from modicum.core.record import dataclass
-from modicum.ledger.log.events import EVENT_VERSION, PlanCommitted, RoundOpened
-from modicum.ledger.log.release_codec import release_from_plain, release_joined
-from modicum.ledger.state.consent import Agreement
-from modicum.ledger.state.escrow import escrow_from_plain
-from modicum.ledger.state.pending import Pending, Proposal, Request
+from modicum.ledger.log.codec import release_from_plain, release_joined
+from modicum.ledger.log.events import EVENT_VERSION
 from modicum.ledger.state.release_table import Holders, Standings
-from modicum.ledger.state.rounds import Group, Planning
-from modicum.ledger.state.state import ActivePolicy, JustStarted, State
+from modicum.ledger.state.state import State
 
 #: Raised whenever the fold, the balances, or this format change in any way.
 FOLD_VERSION = 5
@@ -34,8 +31,7 @@ _LENGTH_BYTES = 8
 _CHECKSUM_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """What is known at one entry of a log.
 
     Attributes:
@@ -93,7 +89,7 @@ def read_snapshot(data: bytes) -> Snapshot | None:
             return None
         rest = end + header["columns"]
         blocks = _blocks(header["blocks"], body[rest:])
-        state = _state(header["state"])
+        state = State.restored(header["state"])
         state.releases = Standings.from_columns(
             header["standings"]["ids"], header["standings"]["expiries"], body[end:rest]
         )
@@ -131,49 +127,3 @@ def _blocks(lengths: list[Any], data: bytes) -> dict[str, bytes]:
         message = "blocks of another length"
         raise ValueError(message)
     return found
-
-
-def _just_started(actor: str, at: str, releases: list[str]) -> JustStarted:
-    return JustStarted(actor, at, tuple(releases))
-
-
-def _state(plain: dict[str, Any]) -> State:
-    return State(
-        seq=plain["seq"],
-        head=plain["head"],
-        at=plain["at"],
-        version=plain["version"],
-        before_expiring=plain["before_expiring"],
-        just_started=_just_started(*plain["just_started"]),
-        policies=[
-            ActivePolicy(digest, name, text, seq, reason, tuple(accepted))
-            for digest, name, text, seq, reason, accepted in plain["policies"]
-        ],
-        denials=plain["denials"],
-        approvals={
-            (subject, content): tuple(
-                Agreement(by, approves, tuple(roles), seq, key)
-                for by, approves, roles, seq, key in said
-            )
-            for subject, content, said in plain["approvals"]
-        },
-        redescribed={one: tuple(seqs) for one, *seqs in plain.get("redescribed", ())},
-        annotations=plain["annotations"],
-        disclosures=plain["disclosures"],
-        planning=Planning(
-            rounds={one[0]: RoundOpened(*one) for one in plain["rounds"]},
-            groups={number: Group(*rest) for number, *rest in plain["groups"]},
-            plans={
-                name: PlanCommitted(name, round_, content, tuple(releases))
-                for name, round_, content, releases in plain["plans"]
-            },
-        ),
-        escrow=escrow_from_plain(plain),
-        waiting=Pending(
-            requests={one[0]: Request(*one) for one in plain["requests"]},
-            proposals={one[0]: Proposal(*one) for one in plain["proposals"]},
-            requesters={
-                content: tuple(people) for content, people in plain["requesters"]
-            },
-        ),
-    )

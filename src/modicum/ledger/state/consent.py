@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+
 from modicum.ledger.log.contracts import Contract, RawSignalTerms
 from modicum.policy.declarations.roles import meant_by
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Struct, frozen=True):
     """What somebody said to what needs their agreement.
 
     Attributes:
@@ -40,8 +40,7 @@ class Agreement:
 PEOPLE_FOR_EXACT: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Ownership:
+class Ownership(Struct, frozen=True):
     """Whose a data set is.
 
     Attributes:
@@ -58,8 +57,7 @@ class Ownership:
         return person in self.owners
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(Struct, frozen=True):
     """Where the owners of one data set stand.
 
     Attributes:
@@ -82,8 +80,7 @@ class Consent:
         return max(self.quorum - len(self.agreed), 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Consents:
+class Consents(Struct, frozen=True):
     """Where all stand whose agreement a contract takes.
 
     Attributes:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from modicum.core.canonical import digest, encode
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.ledger.log.contracts import Version
-from modicum.ledger.log.events import ApprovalGiven, DataRegistered, DataShredded
+from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
+from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.consent import Agreement, Consent, Ownership, consent
 from modicum.policy.declarations.roles import meant_by
 
@@ -25,8 +28,7 @@ DATA_KIND: Final = "modicum-data-version/v1"
 QUORUM_SINCE: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class DataVersion:
+class DataVersion(Struct, frozen=True):
     """A version of a data set, in the vault.
 
     Attributes:
@@ -67,8 +69,7 @@ class DataVersion:
         )
 
 
-@dataclass
-class DataSetTerms:
+class DataSetTerms(Struct):
     """Whose a data set is, and its limits.
 
     Attributes:
@@ -82,7 +83,6 @@ class DataSetTerms:
     bits_max: int
 
 
-@dataclass
 class DataSet(DataSetTerms):
     """A data set, as its owners registered it.
 

@@ -6,8 +6,9 @@ Nothing flows unless this permits it, and it permits nothing by default: see ADR
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, assert_never
+
+from msgspec import Struct, field
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, ConflictError, InputError, Problem
@@ -19,18 +20,18 @@ from modicum.ledger.log.contracts import (
     from_plain,
     to_plain,
 )
-from modicum.ledger.log.events import (
-    EVENT_VERSION,
+from modicum.ledger.log.escrow_events import (
     ContractProposed,
     ContractWithdrawn,
     DataRegistered,
     DataShredded,
-    DisclosureRecorded,
+    EscrowBody,
     FlowBegun,
     FlowFailed,
     FlowReleased,
     FlowWithheld,
 )
+from modicum.ledger.log.events import EVENT_VERSION, DisclosureRecorded
 from modicum.ledger.state.consent import Agreement, Consents, Ownership, consents
 from modicum.ledger.state.datasets import OWNER, DataSet, DataVersion, register, shred
 from modicum.ledger.state.flow import (
@@ -45,20 +46,7 @@ from modicum.ledger.state.flow import (
 from modicum.ledger.state.lifecycle import Standing
 from modicum.policy.declarations.roles import meant_by
 
-#: What happens in the escrow.
-EscrowBody: TypeAlias = (
-    DataRegistered
-    | DataShredded
-    | ContractProposed
-    | ContractWithdrawn
-    | FlowBegun
-    | FlowWithheld
-    | FlowFailed
-    | FlowReleased
-)
 
-
-@dataclass
 class Around(Act):
     """What else the ledger knows when something happens in the escrow.
 
@@ -75,8 +63,7 @@ class Around(Act):
     disclosures: Collection[str]
 
 
-@dataclass
-class Escrow:
+class Escrow(Struct):
     """All of the escrow, up to the head.
 
     Attributes:
@@ -115,6 +102,8 @@ class Escrow:
                 self._end(body, around)
             case FlowReleased():
                 self._release(body, around)
+            case _:
+                assert_never(body)
 
     def flow(self, contract: str) -> Flow:
         """Return a contract, and what became of it.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from modicum.ledger.log.contracts import (
     Contract,
@@ -24,8 +25,7 @@ DISCLOSURES: Final = "contract/"
 PROPOSER_OUT_SINCE: Final = 5
 
 
-@dataclass
-class Act:
+class Act(Struct):
     """What somebody does in the escrow.
 
     Attributes:
@@ -41,7 +41,6 @@ class Act:
     version: int
 
 
-@dataclass
 class Flow(Act):
     """A contract, who proposed it and when, and what became of it.
 

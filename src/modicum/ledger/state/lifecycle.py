@@ -1,4 +1,4 @@
-"""The life of a release: reserved, started, posted; or given up before it started."""
+"""The life of a release: reserved, started, published; or canceled before it starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from modicum.ledger.log.events import (
     ReleasePosted,
     ReleaseStarted,
     ReleaseVoided,
-    event_name,
 )
 
 
@@ -24,15 +23,15 @@ class ReleaseStatus(Enum):
 
     RESERVED = "reserved"
     STARTED = "started"
-    POSTED = "posted"
-    VOIDED = "voided"
+    PUBLISHED = "published"
+    CANCELED = "canceled"
     EXPIRED = "expired"
     RECORDED = "recorded"
 
     @property
     def counts(self) -> bool:
         """Whether its loss is spent."""
-        return self not in (ReleaseStatus.VOIDED, ReleaseStatus.EXPIRED)
+        return self not in (ReleaseStatus.CANCELED, ReleaseStatus.EXPIRED)
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -58,10 +57,16 @@ class Standing(msgspec.Struct, frozen=True):
 _STEPS: Mapping[tuple[ReleaseStatus, type[Body]], ReleaseStatus] = MappingProxyType(
     {
         (ReleaseStatus.RESERVED, ReleaseStarted): ReleaseStatus.STARTED,
-        (ReleaseStatus.RESERVED, ReleaseVoided): ReleaseStatus.VOIDED,
+        (ReleaseStatus.RESERVED, ReleaseVoided): ReleaseStatus.CANCELED,
         (ReleaseStatus.RESERVED, ReleaseExpired): ReleaseStatus.EXPIRED,
-        (ReleaseStatus.STARTED, ReleasePosted): ReleaseStatus.POSTED,
+        (ReleaseStatus.STARTED, ReleasePosted): ReleaseStatus.PUBLISHED,
     }
+)
+
+
+#: What each event makes of a release.
+STATUS_AFTER: Mapping[type[Body], ReleaseStatus] = MappingProxyType(
+    {event: status for (_, event), status in _STEPS.items()}
 )
 
 
@@ -81,7 +86,7 @@ def next_status(standing: Standing, body: Body, at: str) -> ReleaseStatus:
     over = standing.status is ReleaseStatus.RESERVED and standing.expires_at <= at
     if status is not None and over == isinstance(body, ReleaseExpired):
         return status
-    step = event_name(body).removeprefix("release-")
+    step = STATUS_AFTER[type(body)].value
     raise ConflictError(
         Problem(
             Code.RELEASE_STATE,
@@ -100,9 +105,10 @@ _REMEDIES: Mapping[ReleaseStatus, str] = MappingProxyType(
         ReleaseStatus.RESERVED: "start it first; starting is what makes reading rows"
         " accounted for",
         ReleaseStatus.STARTED: "it stays spent: rows may have been read; if your own"
-        " start gave no answer and nobody else runs it, go on, and post it at the end",
-        ReleaseStatus.POSTED: "it is out, and stays spent: nothing is left to do",
-        ReleaseStatus.VOIDED: _ANEW,
+        " start gave no answer and nobody else runs it, go on, and publish it at the"
+        " end",
+        ReleaseStatus.PUBLISHED: "it is out, and stays spent: nothing is left to do",
+        ReleaseStatus.CANCELED: _ANEW,
         ReleaseStatus.EXPIRED: _ANEW,
         ReleaseStatus.RECORDED: "it happened before, and is counted: nothing is left to"
         " do",

@@ -6,7 +6,9 @@ who asks does not approve it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import Struct, field
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, ConflictError, Mark, Problem
@@ -14,8 +16,7 @@ from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import PolicyProposed, ReleaseRequested, RequestWithdrawn
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A release that somebody asks for. What it is stands in its entry.
 
     Attributes:
@@ -40,8 +41,7 @@ class Request:
         return day_of(self.at)
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A policy that somebody asks for. Its text stands in its entry.
 
     Attributes:
@@ -59,8 +59,7 @@ class Proposal:
     seq: int
 
 
-@dataclass
-class Pending:
+class Pending(Struct):
     """What waits for people, up to the head.
 
     Attributes:
@@ -196,6 +195,17 @@ class Pending:
                 [content, list(people)] for content, people in self.requesters.items()
             ],
         }
+
+    @classmethod
+    def restored(cls, plain: dict[str, Any]) -> Pending:
+        """Return what `to_plain` told of; it raises what plain data of others does."""
+        return cls(
+            requests={one[0]: Request(*one) for one in plain["requests"]},
+            proposals={one[0]: Proposal(*one) for one in plain["proposals"]},
+            requesters={
+                content: tuple(people) for content, people in plain["requesters"]
+            },
+        )
 
 
 def is_requested(waiting: Pending, release: str, content: str, policy: str) -> bool:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, ConflictError, Problem
 from modicum.ledger.log.events import (
     GroupActivated,
     GroupRetired,
+    PlanBody,
     PlanCommitted,
     RoundOpened,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """When a user group may be read.
 
     Attributes:
@@ -117,6 +121,20 @@ class Planning:
             raise _impossible(f"the plan `{body.id}` names a release twice")
         self.plans[body.id] = body
 
+    def apply(self, body: PlanBody) -> None:
+        """Take what happened; if it may not happen, nothing changes."""
+        match body:
+            case RoundOpened():
+                self.open_round(body)
+            case GroupActivated():
+                self.activate(body)
+            case GroupRetired():
+                self.retire(body)
+            case PlanCommitted():
+                self.commit(body)
+            case _:
+                assert_never(body)
+
     def to_plain(self) -> dict[str, Plain]:
         """Return all of it as plain data."""
         return {
@@ -133,6 +151,18 @@ class Planning:
                 for one in self.plans.values()
             ],
         }
+
+    @classmethod
+    def restored(cls, plain: dict[str, Any]) -> Planning:
+        """Return what `to_plain` told of; it raises what plain data of others does."""
+        return cls(
+            rounds={one[0]: RoundOpened(*one) for one in plain["rounds"]},
+            groups={number: Group(*rest) for number, *rest in plain["groups"]},
+            plans={
+                name: PlanCommitted(name, round_, content, tuple(releases))
+                for name, round_, content, releases in plain["plans"]
+            },
+        )
 
     def _must_be_open(self, identifier: str) -> None:
         if self.present_round is None or self.present_round.id != identifier:

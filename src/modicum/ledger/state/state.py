@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import msgspec
+from msgspec import Struct, field
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.errors import Code, ConflictError, Problem
 from modicum.ledger.log.chain import GENESIS
+from modicum.ledger.log.escrow_events import EscrowBody
 from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
-    Body,
     DisclosureRecorded,
     Event,
-    GroupActivated,
-    GroupRetired,
+    GovernanceBody,
     PastRecorded,
     PastRedescribed,
+    PlanBody,
     PlanCommitted,
     PolicyActivated,
     PolicyProposed,
     PolicyText,
+    ReleaseBody,
     ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
@@ -32,13 +32,17 @@ from modicum.ledger.log.events import (
     ReleaseStarted,
     ReleaseVoided,
     RequestWithdrawn,
-    RoundOpened,
     day_of_release,
 )
 from modicum.ledger.log.recorded_release import RecordedRelease, difference
 from modicum.ledger.state.consent import Agreement
 from modicum.ledger.state.datasets import hear
-from modicum.ledger.state.escrow import Around, Escrow, EscrowBody
+from modicum.ledger.state.escrow import (
+    Around,
+    Escrow,
+    escrow_from_plain,
+    escrow_to_plain,
+)
 from modicum.ledger.state.lifecycle import (
     ReleaseStatus,
     Standing,
@@ -52,13 +56,8 @@ from modicum.ledger.state.release_table import Holders, Standings
 from modicum.ledger.state.rounds import Planning
 from modicum.policy.declarations.roles import meant_by
 
-# Made once: making a union of types takes longer than asking for one.
-_BRINGING_IN = (ReleaseReserved, PastRecorded)
-_MOVING = (ReleaseStarted, ReleasePosted, ReleaseVoided, ReleaseExpired)
 
-
-@dataclass(frozen=True, slots=True)
-class ActivePolicy(PolicyText):
+class ActivePolicy(PolicyText, frozen=True):
     """A policy that holds or held, as it was activated.
 
     Attributes:
@@ -95,7 +94,7 @@ class JustStarted(NamedTuple):
         return self.releases if same else ()
 
 
-class LossChange(msgspec.Struct, frozen=True):
+class LossChange(Struct, frozen=True):
     """A loss that came in with an event, or was taken back by one.
 
     Attributes:
@@ -113,8 +112,7 @@ class LossChange(msgspec.Struct, frozen=True):
     instead_of: RecordedRelease | None = None
 
 
-@dataclass
-class State:
+class State(Struct):
     """Everything that the log says, up to its head.
 
     The owner may mutate it by `apply`; a failed `apply` leaves it unchanged.
@@ -186,21 +184,20 @@ class State:
         seq, body = self.seq + 1, event.body
         if event.version < self.version:  # It would follow rules that hold no more.
             raise _impossible("it is of an earlier version than the entry before it")
-        change: LossChange | None = None
         before_expiring, just_started = "", JustStarted()
-        if isinstance(body, _BRINGING_IN):
-            change = self._bring_in(body, event, seq)
-        elif isinstance(body, _MOVING):
-            change = self._move(body, event.at)
-            if isinstance(body, ReleaseExpired):
-                goes_on = self.before_expiring and self.at == event.at
-                before_expiring = self.before_expiring if goes_on else self.head
-            elif isinstance(body, ReleaseStarted):
-                just_started = self.just_started.then(body.release, event)
-        elif isinstance(body, PastRedescribed):
-            change = self._redescribe(body, event.actor, seq)
-        elif isinstance(body, ReleaseDenied):
-            self.denials += 1
+        if isinstance(body, ReleaseExpired):
+            goes_on = self.before_expiring and self.at == event.at
+            before_expiring = self.before_expiring if goes_on else self.head
+        elif isinstance(body, ReleaseStarted):
+            just_started = self.just_started.then(body.release, event)
+        change: LossChange | None = None
+        if isinstance(body, ReleaseBody):
+            change = self._live(body, event, seq)
+        elif isinstance(body, PlanBody):
+            self.planning.apply(body)
+            if isinstance(body, PlanCommitted):
+                for release in body.releases:
+                    self.holders.drop(release)
         elif isinstance(body, EscrowBody):
             self.escrow.apply(body, self._around(event, seq))
         else:
@@ -249,8 +246,6 @@ class State:
         Open reservations are told by the standings: each stands as reserved there,
         and its entry holds its contents, and who holds it.
         """
-        from modicum.ledger.state.escrow import escrow_to_plain
-
         return {
             "seq": self.seq,
             "head": self.head,
@@ -277,7 +272,69 @@ class State:
             ),
         }
 
+    @classmethod
+    def restored(cls, plain: dict[str, Any]) -> State:
+        """Return the state that `small_to_plain` told of, without the standings.
+
+        Raises:
+            ValueError: If it is something else; so may `KeyError` and `TypeError` be.
+        """
+        actor, at, releases = plain["just_started"]
+        return cls(
+            seq=plain["seq"],
+            head=plain["head"],
+            at=plain["at"],
+            version=plain["version"],
+            before_expiring=plain["before_expiring"],
+            just_started=JustStarted(actor, at, tuple(releases)),
+            policies=[
+                ActivePolicy(digest, name, text, seq, reason, tuple(accepted))
+                for digest, name, text, seq, reason, accepted in plain["policies"]
+            ],
+            denials=plain["denials"],
+            approvals={
+                (subject, content): tuple(
+                    Agreement(by, approves, tuple(roles), seq, key)
+                    for by, approves, roles, seq, key in said
+                )
+                for subject, content, said in plain["approvals"]
+            },
+            redescribed={
+                one: tuple(seqs) for one, *seqs in plain.get("redescribed", ())
+            },
+            annotations=plain["annotations"],
+            disclosures=plain["disclosures"],
+            planning=Planning.restored(plain),
+            escrow=escrow_from_plain(plain),
+            waiting=Pending.restored(plain),
+        )
+
     # --- one step ---
+
+    def _live(self, body: ReleaseBody, event: Event, seq: int) -> LossChange | None:
+        match body:
+            case ReleaseReserved() | PastRecorded():
+                return self._bring_in(body, event, seq)
+            case PastRedescribed():
+                return self._redescribe(body, event.actor, seq)
+            case ReleaseDenied():
+                self.denials += 1
+                return None
+            case _:
+                return self._move(body, event.at)
+
+    def _govern(self, body: GovernanceBody, event: Event, seq: int) -> None:
+        match body:
+            case PolicyActivated():
+                self._activate(body, seq)
+            case ApprovalGiven():
+                self._hear(body, event, seq)
+            case Annotated():
+                self.annotations += 1
+            case DisclosureRecorded():
+                self._disclose(body, event.actor, seq)
+            case _:
+                self._wait(body, event, seq)
 
     def _bring_in(
         self, body: ReleaseReserved | PastRecorded, event: Event, seq: int
@@ -337,33 +394,19 @@ class State:
         self.waiting.corrected(now.id, now.content)
         return LossChange(now, standing.seq, standing.day, instead_of=before)
 
-    def _govern(self, body: Body, event: Event, seq: int) -> None:
-        match body:
-            case PolicyActivated():
-                self.waiting.policy_changed()
-                self.policies.append(
-                    ActivePolicy(
-                        body.digest,
-                        body.name,
-                        body.text,
-                        seq,
-                        body.reason,
-                        body.accepted,
-                    )
-                )
-            case ApprovalGiven():
-                self._hear(body, event, seq)
-            case Annotated():
-                self.annotations += 1
-            case DisclosureRecorded():
-                if body.id in self.disclosures:
-                    raise _disclosed_before(body.id, self.disclosures[body.id])
-                self.escrow.look_at_disclosure(body, event.actor)
-                self.disclosures[body.id] = seq
-            case ReleaseRequested() | RequestWithdrawn() | PolicyProposed():
-                self._wait(body, event, seq)
-            case _:
-                self._plan(body)
+    def _activate(self, body: PolicyActivated, seq: int) -> None:
+        self.waiting.policy_changed()
+        self.policies.append(
+            ActivePolicy(
+                body.digest, body.name, body.text, seq, body.reason, body.accepted
+            )
+        )
+
+    def _disclose(self, body: DisclosureRecorded, by: str, seq: int) -> None:
+        if body.id in self.disclosures:
+            raise _disclosed_before(body.id, self.disclosures[body.id])
+        self.escrow.look_at_disclosure(body, by)
+        self.disclosures[body.id] = seq
 
     def _hear(self, body: ApprovalGiven, event: Event, seq: int) -> None:
         from modicum.ledger.log.approval_statement import is_genuine
@@ -421,21 +464,6 @@ class State:
                 if self.policy and self.policy.digest == proposed:
                     raise _impossible(f"the policy `{body.name}` is active already")
                 self.waiting.propose(body, event.actor, event.at, seq)
-
-    def _plan(self, body: Body) -> None:
-        match body:
-            case RoundOpened():
-                self.planning.open_round(body)
-            case GroupActivated():
-                self.planning.activate(body)
-            case GroupRetired():
-                self.planning.retire(body)
-            case PlanCommitted():
-                self.planning.commit(body)
-                for release in body.releases:
-                    self.holders.drop(release)
-            case _:  # pragma: no cover - every kind is handled above or by `apply`
-                raise AssertionError(body)
 
 
 def _policy_to_plain(policy: ActivePolicy) -> Plain:

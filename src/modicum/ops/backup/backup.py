@@ -89,18 +89,18 @@ def require_same(copy: Iterable[Record], source: ChainReader) -> None:
     """Refuse a copy that is not the log that was read."""
     found = ChainReader(copy).to_the_end()
     if (found.seq, found.head) != (source.seq, source.head):
-        raise _changed(f"it ends at entry {found.seq}, and the log at {source.seq}")
+        raise _changed(f"it ends at entry {found.seq}, the log at entry {source.seq}")
 
 
 def require_same_checkpoints(copy: Sequence[bytes], source: Sequence[bytes]) -> None:
     """Refuse a copy that has other checkpoints than the log that was read."""
     if list(copy) != list(source):
-        raise _changed("its checkpoints are others")
+        raise _changed("its checkpoints differ")
 
 
 def _changed(why: str) -> VerificationError:
-    problem = f"the copy is not what was read: {why}"
-    remedy = "nothing was put in place; look for what changes files on this machine"
+    problem = f"the copy differs from the log: {why}"
+    remedy = "nothing was written; find out what changes files on this machine"
     return VerificationError(Problem(Code.LEDGER_BROKEN, problem, help=remedy))
 
 

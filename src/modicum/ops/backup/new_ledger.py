@@ -54,10 +54,10 @@ def refuse_present(path: str | Path) -> None:
     """
     target = Path(path).resolve()
     if os.path.lexists(target):
-        raise _in_the_way(path, "nothing is written over what is there")
+        raise _in_the_way(path, "existing files are never overwritten")
     for suffix in _BESIDE:
         if os.path.lexists(f"{target}{suffix}"):
-            why = "it belongs to a ledger that was there before"
+            why = "it belongs to an earlier ledger"
             raise _in_the_way(f"{path}{suffix}", why)
 
 
@@ -65,7 +65,7 @@ def _put_in_place(path: str | Path, draft: Path, target: Path) -> None:
     """Give a draft its name, unless something got that name meanwhile."""
     if leftovers_of(draft):
         raise InvariantError(
-            Problem(Code.INTERNAL, "a ledger that was filled is not at rest")
+            Problem(Code.INTERNAL, "the restored ledger is still open")
         )
     try:
         with draft.open("rb") as file:
@@ -74,7 +74,7 @@ def _put_in_place(path: str | Path, draft: Path, target: Path) -> None:
         os.link(draft, target)  # Unlike a rename, it replaces nothing.
         sync_folder(target.parent)
     except FileExistsError as error:
-        why = "nothing is written over what is there"
+        why = "existing files are never overwritten"
         raise _in_the_way(path, why) from error
     except OSError as error:
         raise _unwritable(path, error) from error
@@ -84,9 +84,9 @@ def _in_the_way(path: str | Path, why: str) -> UsageError:
     return UsageError(
         Problem(
             Code.ALREADY_EXISTS,
-            f"{path} is there already",
+            f"{path} exists",
             notes=(why,),
-            help="choose another name, or move away what is there",
+            help="choose another name, or move the existing file",
         )
     )
 
@@ -97,6 +97,6 @@ def _unwritable(path: str | Path, error: OSError) -> ModicumError:
         Problem(
             Code.LEDGER_UNWRITABLE,
             f"cannot write {path}: {reason}",
-            help="choose a folder that you may write to, on a disk with room",
+            help="choose a writable folder, on a disk with free space",
         )
     )

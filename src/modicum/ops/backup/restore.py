@@ -115,8 +115,8 @@ def _present(target: MaintainedStore) -> UsageError:
     return UsageError(
         Problem(
             Code.ALREADY_EXISTS,
-            f"there is a ledger at {target.name} already",
-            notes=("a ledger is never written over: it may know of losses",),
+            f"a ledger exists at {target.name}",
+            notes=("a ledger is never overwritten: it may have recorded losses",),
             help="name an empty database, or another  modicum_ledger=NAME",
         )
     )
@@ -128,8 +128,9 @@ def _require_known(verified: Verified, known: Sequence[str]) -> None:
         raise VerificationError(
             Problem(
                 Code.LEDGER_BROKEN,
-                f"the backup ends with {head[:12]}, which is none of the heads given",
-                notes=("it is another one than the backup that was noted",),
+                f"the backup ends with {head[:12]}, which is not one of the given"
+                " heads",
+                notes=("it is not the backup whose head was noted",),
                 help="find the backup that ends with one of them",
             )
         )

@@ -100,9 +100,9 @@ def _check_chain(
         at, read = event.at, read + 1
     facts = {"read": read, "falling_times": falls}
     if falls:
-        says = f"{falls} of the last {read} entries are of a time before the entry"
+        says = f"{falls} of the last {read} entries are older than the entry"
         return Finding("chain", Status.WARN, f"{says} before them", facts=facts)
-    says = f"the last {read} entries follow each other"
+    says = f"the last {read} entries are in order"
     return Finding("chain", Status.OK, says, facts=facts)
 
 
@@ -112,14 +112,14 @@ def _check_last(state: State, now: str) -> Finding:
         return Finding("last entry", Status.OK, "there is none")
     ahead = _seconds_between(state.at, now)
     facts = {"seconds_ago": ahead}
-    remedy = "set the clock right, by NTP"
+    remedy = "set the clock, for example with NTP"
     if ahead > YEARS_MAX * _YEAR_SECONDS:
-        says = f"it is of {state.at[:10]}, and the clock says {now[:10]}"
+        says = f"it is from {state.at[:10]}, but the clock says {now[:10]}"
         return Finding("last entry", Status.FAIL, says, remedy, facts)
     if ahead < -_APART_SECONDS:
         says = (
-            f"it is {-ahead} seconds ahead of the clock; entries get its time until"
-            " the clock has come so far"
+            f"it is {-ahead} seconds ahead of the clock; until then, new entries get"
+            " its time"
         )
         return Finding("last entry", Status.WARN, says, remedy, facts)
     return Finding("last entry", Status.OK, f"{state.at[:19]}Z", facts=facts)
@@ -160,10 +160,10 @@ def _check_reservations(opened: Opened, state: State) -> Finding:
     )
     facts = {"reserved": len(state.open), "old": len(forgotten), "started": started}
     if forgotten:
-        says = f"{len(forgotten)} stand for more than a day, as `{forgotten[0]}`"
-        remedy = "start them, or give them back with  modicum release void"
+        says = f"{len(forgotten)} are older than a day, such as `{forgotten[0]}`"
+        remedy = "start them, or cancel them with  modicum release cancel"
         return Finding("reservations", Status.WARN, says, remedy, facts)
-    says = f"{len(state.open)} stand, {started} are started"
+    says = f"{len(state.open)} open, {started} started"
     return Finding("reservations", Status.OK, says, facts=facts)
 
 
@@ -177,7 +177,7 @@ def _check_requests(state: State) -> Finding:
         if content not in (policies if kind == "policy" else releases)
     ]
     facts = {"waiting": len(waiting)}
-    says = f"{len(waiting)} were spoken to and have not come in"
+    says = f"{len(waiting)} have votes and are not submitted"
     return Finding("requests", Status.OK, says, facts=facts)
 
 
@@ -192,7 +192,7 @@ def _check_pending(state: State, now: str) -> Finding:
         "proposals": len(proposals),
         "oldest_seconds": oldest,
     }
-    says = f"{len(requests)} requests and {len(proposals)} proposals wait for people"
+    says = f"{len(requests)} requests and {len(proposals)} proposals await approval"
     if oldest > OVERLOOKED_SECONDS:
         says += f", the oldest for {oldest // (24 * 60 * 60)} days"
         remedy = "modicum request list , and  modicum policy proposals"
@@ -206,12 +206,12 @@ def _check_snapshot(store: Store, state: State) -> Finding:
     behind = state.seq - (found.state.seq if found else 0)
     facts = {"is_there": data is not None, "entries_behind": behind}
     if data is not None and found is None:
-        says = "it is damaged or of another version, and passed over"
+        says = "it is damaged or from another version, and ignored"
         remedy = "nothing: the next one replaces it"
         return Finding("snapshot", Status.WARN, says, remedy, facts)
     if behind > 2 * SNAPSHOT_EVERY:
         says = f"a start reads {behind} entries"
-        remedy = "see whether the ledger's user may write the snapshot"
+        remedy = "check that the ledger's user may write the snapshot"
         return Finding("snapshot", Status.WARN, says, remedy, facts)
     return Finding(
         "snapshot", Status.OK, f"a start reads {behind} entries", facts=facts

@@ -104,7 +104,7 @@ def _checked(
     name = f"extra {extra}" if extra else "libraries"
     missing = [one for one, version in versions.items() if version is None]
     old = [
-        f"{one.name} {versions[one.name]}, needed is {one.least}"
+        f"{one.name} {versions[one.name]}, required is {one.least}"
         for one in libraries
         if not is_enough(versions[one.name] or one.least, one.least)
     ]
@@ -127,6 +127,8 @@ def check_clock(clock: Clock) -> Finding:
     """Return whether the time of day goes forward."""
     first, second = clock.now(), clock.now()
     if second < first:
-        says = f"the clock went back, from {first} to {second}"
-        return Finding("clock", Status.FAIL, says, "set the clock right, by NTP")
+        says = f"the clock went backwards, from {first} to {second}"
+        return Finding(
+            "clock", Status.FAIL, says, "set the clock, for example with NTP"
+        )
     return Finding("clock", Status.OK, f"{second[:19]}Z")

@@ -44,11 +44,11 @@ def _check_settings(connection: Connection[Any]) -> Finding:
     facts["version"] = known_word(version)
     risky = [name for name in ("fsync", "full_page_writes") if found[name] != "on"]
     if risky:
-        says = f"{' and '.join(risky)} off: it may lose what it acknowledged"
+        says = f"{' and '.join(risky)} off: acknowledged writes may be lost"
         remedy = f"set  {risky[0]} = on  in postgresql.conf"
         return Finding("server", Status.FAIL, says, remedy, facts)
     # Turns set synchronous_commit themselves, whatever the server's default is.
-    says = f"PostgreSQL {version}, which keeps what it acknowledges"
+    says = f"PostgreSQL {version}; acknowledged writes are durable"
     return Finding("server", Status.OK, says, facts=facts)
 
 
@@ -63,4 +63,4 @@ def _check_turn(address: Address, connection: Connection[Any]) -> Finding:
         return of_error("turn", error)
     finally:
         connection.execute("ROLLBACK")
-    return Finding("turn", Status.OK, "can be had", facts={"may_write": True})
+    return Finding("turn", Status.OK, "available", facts={"may_write": True})

@@ -37,17 +37,19 @@ def _check_turn(path: Path) -> Finding:
     locks = [Path(f"{path}{suffix}") for suffix in (".lock", ".queue")]
     if not all(one.exists() for one in locks) and path.stat().st_uid != os.geteuid():
         # Made by this user, the ledger's owner could perhaps not open them.
-        says = "not tried: the ledger belongs to another user"
+        says = "not tested: the ledger belongs to another user"
         return Finding(name, Status.WARN, says, "run this as its owner")
     try:
         with SqliteLock(path, WAIT_SECONDS).writing():
-            return Finding(name, Status.OK, "can be had", facts={"may_write": True})
+            return Finding(name, Status.OK, "available", facts={"may_write": True})
     except TurnTimeoutError:
         says = f"others kept it for {WAIT_SECONDS:g} seconds"
-        return Finding(name, Status.FAIL, says, "find what holds the ledger's .lock")
+        return Finding(
+            name, Status.FAIL, says, "find the process that holds the ledger's .lock"
+        )
     except OSError as error:
         reason = (error.strerror or "it cannot be had").lower()
-        remedy = "let this user write the files .lock and .queue beside the ledger"
+        remedy = "let this user write the files .lock and .queue next to the ledger"
         return Finding(name, Status.FAIL, f"cannot be had: {reason}", remedy)
 
 
@@ -57,7 +59,7 @@ def _check_room(path: Path) -> Finding:
     size = path.stat().st_size
     says = f"{free // 2**20} MiB are free, the ledger takes {size // 2**20}"
     facts = {"free_mib": free // 2**20, "ledger_mib": size // 2**20}
-    remedy = "make room: what cannot be stored is not acknowledged"
+    remedy = "free some space: writes that cannot be stored are refused"
     if free < _ROOM_LEAST:
         return Finding("disk", Status.FAIL, says, remedy, facts)
     if free < max(_ROOM_LOW, size):
@@ -91,9 +93,11 @@ def _check_keys(folder: Path) -> Finding:
     facts = {"private_keys": len(keys), "readable_by_others": len(loose)}
     if loose:
         says = f"others may read the private key {loose[0]}"
-        remedy = f"chmod 600 {loose[0]}  , and make a new key: this one may be known"
+        remedy = (
+            f"chmod 600 {loose[0]}  , and create a new key: this one may be compromised"
+        )
         return Finding("keys", Status.FAIL, says, remedy, facts)
-    says = f"{len(keys)} private keys beside the ledger, for their owner only"
+    says = f"{len(keys)} private keys next to the ledger, readable only by their owner"
     return Finding("keys", Status.OK, says, facts=facts)
 
 

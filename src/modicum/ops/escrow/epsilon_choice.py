@@ -34,7 +34,7 @@ from modicum.api.schema import shape as schema
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.rationals import number_spelled
-from modicum.engines.factory import SystemSecrets, open_engine
+from modicum.engines.factory import EngineOptions, SystemSecrets, open_engine
 from modicum.ledger.log.contracts import Charge, QueryTerms, Version
 from modicum.ledger.state.datasets import DataSet
 from modicum.ledger.state.flow import Flow
@@ -51,9 +51,9 @@ from modicum.risk.profile import Influence
 
 #: What must be known of every choice for a query of the escrow.
 DISCRETE: Final = (
-    "The indicators are those of continuous noise. The noise of an answer is whole"
-    " steps, and strays less than that where its scale is below a few steps: people"
-    " are a bit less alike there."
+    "The indicators are those of continuous noise. The noise of an answer is discrete,"
+    " and varies less where its scale is below a few steps: there, the indicators"
+    " differ a bit more."
 )
 _NOBODY: Final = np.zeros(0, dtype=np.int64)
 
@@ -203,9 +203,9 @@ def risk_of(
         raise StaleError(
             Problem(
                 Code.POLICY_STALE,
-                f"the query `{charge.release}` means something else under the active"
-                " policy than it did when it was proposed",
-                help="let it be proposed again, under another id",
+                f"the query `{charge.release}` has another meaning under the active"
+                " policy than when it was proposed",
+                help="have it proposed again, under another id",
             )
         )
     asked = risky(read)
@@ -253,8 +253,8 @@ def _charge(flow: Flow, query: str | None) -> Charge:
         raise InputError(
             Problem(
                 Code.CONTRACT_REFUSED,
-                f"the contract `{name}` asks no query of the data",
-                help="look at the contract that it follows from",
+                f"the contract `{name}` has no query",
+                help="use the contract that it follows from",
             )
         )
     found = {one.release: one for one in terms.charges}
@@ -264,9 +264,11 @@ def _charge(flow: Flow, query: str | None) -> Charge:
     if query in found:
         return found[query]
     if query is None:
-        message = f"the contract `{name}` asks {len(found)} queries, each with a noise"
+        message = (
+            f"the contract `{name}` has {len(found)} queries, each with its own noise"
+        )
     else:
-        message = f"the contract `{name}` asks no query `{query[:200]}`"
+        message = f"the contract `{name}` has no query `{query[:200]}`"
     raise InputError(
         Problem(
             Code.MISSING_KEY if query is None else Code.UNKNOWN_NAME,
@@ -279,7 +281,7 @@ def _charge(flow: Flow, query: str | None) -> Charge:
 
 def _unseen(asked: RiskyQuery, facts: Facts) -> Risk:
     nothing = Influence(
-        asked.query.lowered.groups, np.zeros(0), np.zeros(1, dtype=np.int64), _NOBODY
+        asked.query.compiled.groups, np.zeros(0), np.zeros(1, dtype=np.int64), _NOBODY
     )
     return Risk(
         query=asked.sql,
@@ -295,12 +297,12 @@ def _unseen(asked: RiskyQuery, facts: Facts) -> Risk:
 
 #: Said whenever somebody is shown what was found of rows.
 OWNERS_ONLY: Final = (
-    "For the owners of the data only: computed from rows without noise. Whoever learns"
-    " any of it, or an epsilon that follows from it, learns about people; tell analysts"
-    " the public choice alone."
+    "For the owners of the data only: computed from rows without noise. It reveals"
+    " information about people, and so does any epsilon that follows from it: share"
+    " only the public choice with analysts."
 )
 #: Why no choice that reads rows may be told: it would be a flow without a contract.
-_NO_CONTRACT: Final = "these rows lie in an escrow, and no contract lets them choose"
+_NO_CONTRACT: Final = "these rows are in escrow, and no contract permits this choice"
 
 
 def own_risk(ws: Workspace, asked: QueryRisk) -> Risk:
@@ -326,7 +328,7 @@ def own_risk(ws: Workspace, asked: QueryRisk) -> Risk:
     one = asked.asked
     with ws.escrow.own_rows([asked.data]) as rows:
         source = {one.table: rows[asked.data.id]}
-        with open_engine("duckdb", source, spills=False) as engine:
+        with open_engine("duckdb", source, EngineOptions(spills=False)) as engine:
             engine.check(one.of_each_person)
             lots, name = SystemSecrets().draw(), one.line.statistic.name
             everybody = engine.run(one.of_everybody, lots)[name]
@@ -350,7 +352,7 @@ def _of_kinds(asked: QueryRisk, kinds: Mapping[tuple[int, ...], int]) -> Influen
     flat = [float(number * step) for one in kinds for number in one]
     starts = list(accumulate(map(len, kinds), initial=0))
     return Influence(
-        asked.asked.query.lowered.groups,
+        asked.asked.query.compiled.groups,
         np.array(flat, dtype=np.float64),
         np.array(starts, dtype=np.int64),
         np.array(list(kinds.values()), dtype=np.int64),

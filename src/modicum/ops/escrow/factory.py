@@ -29,10 +29,10 @@ def begin_vault(vault: Path, keys: Path) -> str:
         UsageError: If something is there, or the keys cannot be written.
     """
     if vault.is_symlink() or vault.exists():
-        raise _refused(f"{vault} exists", "name a folder that is not there yet")
+        raise _refused(f"{vault} exists", "name a new folder")
     if keys.resolve().is_relative_to(vault.resolve()):
         raise _refused(
-            f"{keys} would lie in the vault that it opens", "keep the keys elsewhere"
+            f"{keys} would be inside the vault that it opens", "keep the keys elsewhere"
         )
     key = new_key_file(keys)
     try:

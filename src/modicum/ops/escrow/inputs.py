@@ -25,14 +25,14 @@ def read_rows(path: Path) -> tuple[bytes, Literal["csv", "parquet"]]:
         raise InputError(
             Problem(
                 Code.NOT_SUPPORTED,
-                f"{path} is neither a CSV nor a Parquet file by its name",
+                f"{path} does not have the name of a CSV or Parquet file",
                 help="name a file that ends in .csv or .parquet",
             )
         )
     try:
         return path.read_bytes(), media
     except OSError as error:
-        why = (error.strerror or "the system refuses to read it").lower()
+        why = (error.strerror or "permission denied").lower()
         problem = Problem(
             Code.FILE_UNREADABLE, f"cannot read {path}: {why}", help="correct the path"
         )

@@ -219,8 +219,8 @@ def _gone() -> UnavailableError:
     return UnavailableError(
         Problem(
             Code.ENGINE_FAILED,
-            "the process that reads rows ended without an answer",
-            notes=("what it said is not shown: it may quote rows",),
-            help="look whether the machine has enough memory",
+            "the process that reads rows ended without a result",
+            notes=("its output is hidden: it may quote rows",),
+            help="check that the machine has enough memory",
         )
     )

@@ -135,7 +135,7 @@ class _AskedKeys:
 
 
 def _out_of_place(what: str) -> InvariantError:
-    problem = Problem(Code.INTERNAL, f"the process that reads rows asks for {what}")
+    problem = Problem(Code.INTERNAL, f"the process that reads rows requests {what}")
     return InvariantError(problem)
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
+from msgspec import structs
+
 from modicum.accounting.decimals import significant
 from modicum.api.local.explanation.release_text import written
 from modicum.core.errors import Code, InputError, Problem
@@ -29,7 +31,7 @@ from modicum.risk.question import Question, read_question
 
 #: Losses are told with so many digits, rounded down.
 _DIGITS: Final = 12
-_ONE: Final = "ask one COUNT or SUM in each query file"
+_ONE: Final = "use one COUNT or SUM in each query file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +70,14 @@ class RiskyQuery:
 
     def noise(self, delta: Number | None) -> Noise:
         """Return its noise for any epsilon, from what is public alone."""
-        norms, groups = self.line.norms[self.unit.name], self.query.lowered.groups
+        norms, groups = self.line.norms[self.unit.name], self.query.compiled.groups
         if self.measure == "eps":
             if delta is not None:
                 raise mistake("Laplace noise has no delta", "leave it out")
             return LaplaceNoise(max(norms.l1, 1) * self.step, groups)
         if delta is None:
             raise mistake(
-                "Gaussian noise has an epsilon only beside a delta",
+                "Gaussian noise has an epsilon only with a delta",
                 f"give {argument('delta')} such as 1e-6",
                 Code.MISSING_KEY,
             )
@@ -103,23 +105,27 @@ class RiskyQuery:
     def of_each_person(self) -> ExactPlan:
         """What computes its numbers without noise, for each person apart."""
         plan = self._by_person
-        keys = (*plan.query.keys, *self.query.lowered.plan.query.keys)
-        return replace(plan, query=replace(plan.query, keys=keys))
+        keys = (*plan.query.keys, *self.query.compiled.plan.query.keys)
+        return structs.replace(plan, query=structs.replace(plan.query, keys=keys))
 
     @property
     def of_everybody(self) -> ExactPlan:
         """What computes who there is, whether the query reads their rows or not."""
         plan = self._by_person
-        query = replace(plan.query, where=None)
-        rows = replace(self.line.statistic, kind="rows", column=None)
-        return replace(plan, query=query, part=EVERYTHING, caps=(), statistics=(rows,))
+        query = structs.replace(plan.query, where=None)
+        rows = structs.replace(self.line.statistic, kind="rows", column=None)
+        return structs.replace(
+            plan, query=query, part=EVERYTHING, caps=(), statistics=(rows,)
+        )
 
     @property
     def _by_person(self) -> ExactPlan:
-        plan, tables = self.query.lowered.plan, self.query.asked.tables
+        plan, tables = self.query.compiled.plan, self.query.asked.tables
         key = Key(self.unit.id, ColumnRef(self.table, self.unit.id))
-        query = replace(plan.query, keys=(key,))
-        return replace(plan, query=query, tables=_all_people(tables, key.column))
+        query = structs.replace(plan.query, keys=(key,))
+        return structs.replace(
+            plan, query=query, tables=_all_people(tables, key.column)
+        )
 
 
 def risky(query: QueryFile) -> RiskyQuery:
@@ -135,60 +141,61 @@ def risky(query: QueryFile) -> RiskyQuery:
                 help=remedy,
             )
         )
-    (line,) = query.lowered.lines
+    (line,) = query.compiled.lines
     (table,) = query.asked.query.tables
     step, column = Fraction(1), line.statistic.column
     if line.statistic.kind == "total":
         assert column is not None  # A sum is one of a column.
         step = column_of(column, query.asked.tables).step
-    return RiskyQuery(query, table, query.lowered.plan.units[name], line, step)
+    return RiskyQuery(query, table, query.compiled.plan.units[name], line, step)
 
 
 def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
-    asked, lowered = query.asked, query.lowered
+    asked, compiled = query.asked, query.compiled
     if len(asked.query.tables) > 1:
         yield (
-            "it joins tables, and nothing says in which of them its people are",
-            "ask a query of one table",
+            "it joins tables, and the table of the people is unknown",
+            "use a query of one table",
         )
     if asked.sampling is not None:
         yield "it reads a secret sample", "leave `sampling` out"
-    if lowered.selection is not None:
+    if compiled.selection is not None:
         yield (
-            "some of its loss tells keys, and how many there are is not public",
+            "part of its loss reveals keys, and their number is not public",
             "declare the `values` of its keys, and leave `discover` out",
         )
-    if len(lowered.lines) != 1:
-        yield "it is several mechanisms, each with a noise of its own", _ONE
+    if len(compiled.lines) != 1:
+        yield "it has several mechanisms, each with its own noise", _ONE
     yield from _of_unit(query)
-    statistic = lowered.lines[0].statistic
+    statistic = compiled.lines[0].statistic
     column = None if statistic.column is None else statistic.column.column
-    if statistic.kind == "distinct" and column != lowered.plan.units[asked.unit].id:
+    if statistic.kind == "distinct" and column != compiled.plan.units[asked.unit].id:
         yield "which values count for one person depends on others", _ONE
     if statistic.kind not in {"rows", "total", "distinct"}:
         yield "it is read from a tree of counts", _ONE
 
 
 def _of_unit(query: QueryFile) -> Iterator[tuple[str, str]]:
-    asked, lowered = query.asked, query.lowered
-    unit, table = lowered.plan.units[asked.unit], asked.query.tables[0]
+    asked, compiled = query.asked, query.compiled
+    unit, table = compiled.plan.units[asked.unit], asked.query.tables[0]
     column = asked.tables.by_name[table].columns.get(unit.id)
     if unit.period is not None:
         yield (
-            f"its loss is that of one `{unit.name}`, and the indicators compare people",
+            f"its loss is per `{unit.name}`, and the indicators compare people",
             "give the loss of a unit without a time",
         )
     if column is None or column.type == "number":
         yield (
-            f"the table `{table}` does not tell whose a row is by `{unit.id}`",
+            f"the table `{table}` has no column `{unit.id}` that identifies the person"
+            " of a row",
             "declare the column, of type text or integer",
         )
-    if lowered.moves[unit.name].going:
+    if compiled.moves[unit.name].going:
         # Only where rows of one person push out none of others, nor replace any, is
         # the influence of a person what her own rows add.
         yield (
             "rows of one person can take the place of other rows",
-            "bound units of the same id alone, whose neighbors are add-remove",
+            "bound only units of the same id with the relation add-remove",
         )
 
 
@@ -198,4 +205,4 @@ def _all_people(tables: Tables, reference: ColumnRef) -> Tables:
     column = replace(table.columns[reference.column], values=None)
     columns = {**table.columns, reference.column: column}
     named = {**tables.by_name, table.name: replace(table, columns=columns)}
-    return replace(tables, by_name=named)
+    return structs.replace(tables, by_name=named)

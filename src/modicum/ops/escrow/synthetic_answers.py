@@ -35,8 +35,8 @@ def synthetic_answers(ws: WithEscrow, name: str, *, seed: int = 0) -> SyntheticA
         raise InputError(
             Problem(
                 Code.CONTRACT_REFUSED,
-                f"the contract `{name}` asks no query of the data",
-                help="name the contract of the query that the task is to run on",
+                f"the contract `{name}` has no query",
+                help="name the contract of the task's query",
             )
         )
     compiled = ws.policy()

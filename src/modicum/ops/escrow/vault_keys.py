@@ -72,8 +72,8 @@ def retire_old_key(key: str, keys: Path, vaults: Sequence[Path]) -> None:
         raise UsageError(
             Problem(
                 Code.NOT_SUPPORTED,
-                f"{keys} names a service, which has the keys",
-                help="let the service destroy it: raise its  min_decryption_version",
+                f"{keys} names a key service",
+                help="delete the key in the service: raise its  min_decryption_version",
             )
         )
     retire_key(keys, key, [_opened(one, keys) for one in vaults])

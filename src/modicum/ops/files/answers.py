@@ -35,11 +35,11 @@ def writing_to(path: Path | None) -> Iterator[Write]:
         return
     text_of = _form(path)
     if path.exists():
-        raise _refused(path, "it is there already", "name another file, or remove it")
+        raise _refused(path, "it exists", "name another file, or remove it")
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        reason = (error.strerror or "it cannot be made").lower()
+        reason = (error.strerror or "it cannot be created").lower()
         raise _refused(path, reason, "name another file") from error
     part = _Part(path, Path(name), handle, text_of)
     try:
@@ -130,7 +130,7 @@ def _cell(value: Fraction | None) -> str:
 def _form(path: Path) -> Callable[[Answers], str]:
     forms = {".csv": to_csv, ".json": to_json}
     if path.suffix.lower() not in forms:
-        raise _refused(path, "its name says no form", "end it in .csv or .json")
+        raise _refused(path, "its name has no known ending", "end it in .csv or .json")
     return forms[path.suffix.lower()]
 
 
@@ -140,8 +140,8 @@ def _lost(path: Path, error: OSError, kept: str) -> UnavailableError:
         Problem(
             Code.FILE_UNREADABLE,
             f"cannot write {path}: {reason}",
-            notes=("what the answer cost is spent all the same", *filter(None, [kept])),
-            help="keep the answer that was told: it is not computed again",
+            notes=("the loss of the answer is spent", *filter(None, [kept])),
+            help="keep the answer that was printed: it is not computed again",
         )
     )
 

@@ -102,12 +102,9 @@ def _rows(source: CsvFile) -> Iterator[list[str]]:
 
 
 def _of_engine(source: object) -> Iterator[tuple[str, Column | None]]:
-    from modicum.engines.factory import must_be_installed
+    from modicum.engines.factory import open_engine
 
-    must_be_installed("duckdb")
-    from modicum.engines.duckdb_engine import DuckdbEngine
-
-    with DuckdbEngine({"data": source}) as engine:
+    with open_engine("duckdb", {"data": source}) as engine:
         for name, form in engine.forms()["data"].items():
             kind = _BY_FORM.get(form)
             yield name, None if kind is None else _guessed(name, kind, USUAL_STEP)

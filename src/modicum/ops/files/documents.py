@@ -16,11 +16,11 @@ from modicum.policy.document.canonical_form import formatted, reformatted
 from modicum.policy.document.include import check_part, has_include, merged
 
 #: What helps where a file cannot be written anew.
-_AS_IT_WAS = "the file is as it was; make room for the new text"
+_AS_IT_WAS = "the file is unchanged; free some space"
 
 
 def read_bytes(
-    path: str | Path, remedy: str = "correct the path, or make the file"
+    path: str | Path, remedy: str = "correct the path, or create the file"
 ) -> bytes:
     """Return a file's bytes, at most a little over the limit for texts."""
     try:
@@ -31,11 +31,11 @@ def read_bytes(
 
 
 def _cannot(what: str, path: str | Path, error: OSError, remedy: str) -> Problem:
-    reason = error.strerror or f"the system refuses to {what} it"
+    reason = error.strerror or f"permission denied to {what} it"
     if isinstance(error, IsADirectoryError):
         remedy = "name a file in this folder"
     elif isinstance(error, PermissionError):
-        remedy = f"have its owner let you {what} it, with  chmod"
+        remedy = f"ask its owner for permission to {what} it"
     return Problem(
         Code.FILE_UNREADABLE, f"cannot {what} {path}: {reason.lower()}", help=remedy
     )
@@ -117,9 +117,9 @@ def _refuse_outside(target: Path, folder: Path) -> None:
     if not inside:
         raise fail(
             Code.INCLUDE,
-            f"`{target}` is a link that leads out of the folder of the policy",
+            f"`{target}` is a link to a file outside the folder of the policy",
             notes=("a policy may not read files outside its folder",),
-            help="put the file itself into the folder",
+            help="put a copy of the file into the folder",
         )
 
 
@@ -130,7 +130,7 @@ def _refuse_too_large(text: str, path: str | Path) -> None:
             Code.TOO_LARGE,
             f"{path} and what it includes have more than {TEXT_BYTES_MAX} bytes",
         )
-    read_document(text.encode(), f"{path} with all that it includes")
+    read_document(text.encode(), f"{path} with its included files")
 
 
 def _replace(path: Path, data: bytes) -> None:

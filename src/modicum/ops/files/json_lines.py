@@ -80,13 +80,13 @@ def _exact_float(text: str) -> float:
 def _once_each(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        message = "a key stands twice"
+        message = "a key is repeated"
         raise ValueError(message)
     return found
 
 
 def _no_number(text: str) -> object:
-    message = f"{text} is no number"
+    message = f"{text} is not a number"
     raise ValueError(message)
 
 

@@ -57,7 +57,7 @@ def load_suites(paths: Sequence[Path]) -> list[Suite]:
             Problem(
                 Code.FILE_UNREADABLE,
                 f"there are no policy tests: no *{ENDING} in {places}",
-                help="docs/how-to/test-a-policy.md says how to write one",
+                help="docs/how-to/test-a-policy.md explains how to write one",
             )
         )
     return suites
@@ -121,9 +121,9 @@ def _refuse_elsewhere(path: Path, folder: Path) -> None:
     if not path.resolve().is_relative_to(folder.resolve()):
         problem = Problem(
             Code.FILE_UNREADABLE,
-            f"`{path}` lies outside the folder of the tests",
-            notes=("tests may be somebody else's, and messages show what is read",),
-            help="put the file beside the tests, or write the releases into them",
+            f"`{path}` is outside the folder of the tests",
+            notes=("tests may come from another person, and messages quote files",),
+            help="put the file next to the tests, or write the releases into them",
         )
         raise InputError(problem)
 

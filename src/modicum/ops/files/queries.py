@@ -34,7 +34,7 @@ def load_query(path: str | Path, policy: CompiledPolicy | str | Path) -> QueryFi
     compiled = _compiled(policy)
     vocabulary = compiled.policy.vocabulary
     if not isinstance(path, str | PathLike):
-        raise _wrong("a query file is given by its path", path, "")
+        raise _wrong("give a query file by its path", path, "")
     node = read_document(read_bytes(path), str(path))
     named = tables_named(node, vocabulary)
     with placed(named):

@@ -204,9 +204,9 @@ def _check(file: Path, table: Any) -> None:
         raise _refusal(Code.DUPLICATE_KEY, f"two columns of {file} have one name")
     kind = schema.field(RELEASE).type
     if not (types.is_string(kind) or types.is_large_string(kind)):
-        raise _refusal(Code.WRONG_TYPE, f"{file}: `{RELEASE}` is no column of text")
+        raise _refusal(Code.WRONG_TYPE, f"{file}: `{RELEASE}` is not a column of text")
     if not _is_flat(table.schema, len(names)):
-        raise _refusal(Code.WRONG_TYPE, f"{file}: a column holds lists or structures")
+        raise _refusal(Code.WRONG_TYPE, f"{file}: a column has lists or structures")
     rows = table.metadata.num_rows
     if rows > REQUESTS_MAX:
         raise _refusal(
@@ -236,7 +236,7 @@ def _too_large(what: str, most: int) -> InputError:
         Problem(
             Code.TOO_LARGE,
             f"{what} has more than {most} bytes when it is unpacked",
-            help="hand the requests in as several files, or as JSON Lines",
+            help="split the requests into several files, or use JSON Lines",
         )
     )
 
@@ -284,7 +284,9 @@ def _utility(rows: Any, place: int, source: str) -> Node | None:
     try:
         return from_python(value)
     except InputError as error:
-        raise _of_row(Code.NOT_A_NUMBER, f"`{UTILITY}` is no number", source) from error
+        raise _of_row(
+            Code.NOT_A_NUMBER, f"`{UTILITY}` is not a number", source
+        ) from error
 
 
 def _of_row(code: Code, message: str, source: str) -> InputError:

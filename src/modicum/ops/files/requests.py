@@ -124,7 +124,7 @@ def _refuse_shared(file: Path, stream: BinaryIO) -> None:
         raise InputError(
             Problem(
                 Code.FILE_UNREADABLE,
-                f"cannot read {file}: it has another name, maybe in another folder",
+                f"cannot read {file}: it has several names",
                 help="put a copy of the file into the folder, or name the file itself",
             )
         )
@@ -140,7 +140,7 @@ def _visible(folder: Path) -> list[Path]:
     try:
         found = sorted(folder.iterdir(), key=lambda file: file.name)
     except OSError as error:
-        reason = (error.strerror or "the system refuses to read it").lower()
+        reason = (error.strerror or "permission denied").lower()
         problem = Problem(Code.FILE_UNREADABLE, f"cannot read {folder}: {reason}")
         raise InputError(problem) from error
     return [file for file in found if file.name[0] != "."]
@@ -167,7 +167,7 @@ def _reader(file: Path) -> Reader:
         raise InputError(
             Problem(
                 Code.UNKNOWN_CHOICE,
-                f"{file}: no format of this name is known",
+                f"{file}: unknown file format",
                 help=f"use a name that ends in {', '.join(_READERS)}",
             )
         )

@@ -6,8 +6,9 @@ import io
 import json
 import os
 import tempfile
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from modicum.core.canonical import encode
 from modicum.core.errors import Code, InputError, Mark, Problem, UsageError
@@ -74,7 +75,7 @@ def check_suffix(path: Path) -> None:
         raise InputError(
             Problem(
                 Code.UNKNOWN_CHOICE,
-                f"{path}: no format of this name is known",
+                f"{path}: unknown file format",
                 help=f"use a name that ends in {' or '.join(SUFFIXES)}",
             )
         )
@@ -128,9 +129,9 @@ def _of_parquet(path: Path, data: bytes) -> Workload:
 
 
 def _cannot(what: str, path: Path, error: OSError) -> Problem:
-    reason = (error.strerror or f"the system refuses to {what} it").lower()
+    reason = (error.strerror or f"permission denied to {what} it").lower()
     return Problem(
         Code.FILE_UNREADABLE,
         f"cannot {what} {path}: {reason}",
-        help="correct the path, or the rights of the folder",
+        help="correct the path, or the permissions of the folder",
     )

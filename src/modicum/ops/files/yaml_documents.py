@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from modicum.core.document import Entries, Items, Node, Scalar
 from modicum.core.errors import InputError, Mark
 from modicum.core.yaml_reader import read_document
@@ -98,4 +100,4 @@ def _key(key: Scalar, lines: int) -> Scalar:
 
 
 def _below(mark: Mark, lines: int) -> Mark:
-    return replace(mark, line=mark.line + lines)
+    return structs.replace(mark, line=mark.line + lines)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import structs
 
 from modicum.accounting import Filter, Loss
 from modicum.accounting.filters.unlock_schedule import Schedule
@@ -263,7 +264,7 @@ def filtered(policy: CompiledPolicy, name: str) -> CompiledPolicy:
     """
     if policy.policy.filter_name == name:
         return policy
-    return compile_policy(replace(policy.policy, filter_name=name))
+    return compile_policy(structs.replace(policy.policy, filter_name=name))
 
 
 def limits_of(workload: Workload, setting: Setting, scenario: Scenario) -> RuleLimits:

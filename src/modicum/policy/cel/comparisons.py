@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
+from msgspec import Struct
+
 from modicum.core.errors import Code
-from modicum.core.record import dataclass
 from modicum.policy.cel.diagnostics import (
     membership_test,
     needs_number,
@@ -53,8 +54,7 @@ from modicum.release import Vocabulary
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One side of a comparison: what it stands for, and where that is written."""
 
     value: Operand
@@ -127,7 +127,7 @@ class Comparisons:
             case TextField(scope=scope, name=name):
                 return TextIn(scope, name, frozenset({value}))
             case KindField():
-                from modicum.policy.implication.worlds import MECHANISM_KINDS
+                from modicum.accounting.mechanisms import MECHANISM_KINDS
 
                 _check_known(
                     Code.UNKNOWN_MECHANISM, "mechanism", value, MECHANISM_KINDS, part
@@ -242,7 +242,7 @@ class Comparisons:
             case str(known) | AttributeName(name=known):
                 return Constant(value=test.passes(known, part))
             case KindField():
-                from modicum.policy.implication.worlds import MECHANISM_KINDS
+                from modicum.accounting.mechanisms import MECHANISM_KINDS
 
                 return _kind_in(
                     kind for kind in MECHANISM_KINDS if test.passes(kind, part)

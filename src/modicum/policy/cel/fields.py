@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from modicum.core.errors import Code
 from modicum.core.reader import nearest
-from modicum.core.record import dataclass
 from modicum.policy.cel.tree import (
     CelError,
     Field,
@@ -30,53 +31,45 @@ _WITHHELD = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LabelField:
+class LabelField(Struct, frozen=True):
     """``m.ml``: a closed label."""
 
     scope: Scope
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextField:
+class TextField(Struct, frozen=True):
     """``release.purpose``: an open text."""
 
     scope: Scope
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class KindField:
+class KindField(Struct, frozen=True):
     """``m.mechanism``: the kind of mechanism."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(Struct, frozen=True):
     """``m.attributes``: the attributes that are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """``m.contribution_bound``: the bounds by unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """``m.contribution_bound["user"]``: the bound of one unit."""
 
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeName:
+class AttributeName(Struct, frozen=True):
     """One attribute, while a quantifier goes through ``m.attributes``."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class SizeOf:
+class SizeOf(Struct, frozen=True):
     """``size(m.attributes)``, or the length of an open text."""
 
     of: Attributes | TextField

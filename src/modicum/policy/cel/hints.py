@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from modicum.accounting.mechanisms import MECHANISM_KINDS
 from modicum.core.errors import Code
 from modicum.core.reader import nearest
 from modicum.policy.cel.fields import MECHANISM_FIELDS, RELEASE_FIELDS
 from modicum.policy.cel.tokens import RELATIONS, Token, Tokens
 from modicum.policy.cel.tree import CelError, Name, Place, Rewrite, outside
-from modicum.policy.implication.worlds import MECHANISM_KINDS
 from modicum.release import Vocabulary
 
 _SIGNS = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+
 from modicum.policy.cel.tree import Place
 
 _TOKEN = re.compile(
@@ -28,8 +29,7 @@ TERM_ENDS = frozenset({"&&", "||", "&", "|", ",", "?", ":", ";"})
 JOINING_WORDS = frozenset({"and", "or"})
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """One word, sign or quoted text.
 
     Attributes:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from modicum.core.errors import Code
-from modicum.core.record import dataclass
 
 #: Line and column within the predicate, both from 1.
 Place: TypeAlias = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(Struct, frozen=True):
     """A remedy: what to write, and instead of what.
 
     Attributes:
@@ -52,8 +52,7 @@ class CelError(Exception):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A constant; None is one of a kind that nothing can be compared with."""
 
     value: str | int | bool | None
@@ -61,24 +60,21 @@ class Literal:
     written: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """``[a, b]``."""
 
     items: tuple[Part, ...]
     at: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """``m``."""
 
     name: str
     at: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """``owner.name``."""
 
     owner: Part
@@ -87,8 +83,7 @@ class Field:
     at: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """``owner[key]``."""
 
     owner: Part
@@ -96,8 +91,7 @@ class Item:
     at: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """``function(arguments)``, or ``owner.function(arguments)``."""
 
     owner: Part | None
@@ -106,16 +100,14 @@ class Call:
     at: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Negation:
+class Negation(Struct, frozen=True):
     """``!part``."""
 
     part: Part
     at: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Junction:
+class Junction(Struct, frozen=True):
     """``a && b && c``, or with ``||``."""
 
     operator: str
@@ -123,8 +115,7 @@ class Junction:
     at: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """``left == right``, with any operator that relates."""
 
     operator: str
@@ -133,8 +124,7 @@ class Comparison:
     at: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """``condition ? yes : no``."""
 
     condition: Part

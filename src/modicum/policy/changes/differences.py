@@ -17,8 +17,7 @@ from modicum.policy.rules import Context, RuleScope, RuleSet, Stage
 __all__ = ["Declared", "Differences", "RuleChange", "Verdict", "differences"]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleChange(RuleScope):
+class RuleChange(RuleScope, frozen=True):
     """What became of one rule; rules that stay the same are only counted.
 
     Attributes:

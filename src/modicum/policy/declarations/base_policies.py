@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from modicum.accounting import Budget, Unlimited
 from modicum.accounting.budget_format import limit_delta, read_measured

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from types import MappingProxyType
 
+from msgspec import Struct
+
 from modicum.accounting import (
     FILTERS,
     ApproxBudget,
@@ -28,7 +30,6 @@ from modicum.core.reader import (
     refuse_nothing,
     text,
 )
-from modicum.core.record import dataclass
 from modicum.policy.declarations.units import read_relation, read_units
 from modicum.policy.model import Attribute, Declared, Level
 from modicum.release import Label, Relation, Unit, Vocabulary
@@ -135,8 +136,7 @@ _ACCOUNTANTS = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The `dp` block.
 
     Attributes:
@@ -152,8 +152,7 @@ class Header:
     neighbors: Relation = "add-remove"
 
 
-@dataclass(frozen=True, slots=True)
-class Declarations(Declared):
+class Declarations(Declared, frozen=True):
     """Everything that the rest of a policy refers to."""
 
     header: Header

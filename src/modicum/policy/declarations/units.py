@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from modicum.core.document import Items, Node, Scalar
 from modicum.core.errors import Code, InputError
 from modicum.core.reader import Fields, Problems, choice, count, fail, name, text
-from modicum.core.record import dataclass
 from modicum.release.units import (
     PERIODS,
     RELATIONS,
@@ -169,8 +170,7 @@ UNITS_MAX = 32
 GROUP_MAX = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(Struct, frozen=True):
     """A unit as it is being read: its own facts, and its words about others.
 
     Attributes:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import TypeAlias
 
+from msgspec import Struct, field
+
 from modicum.core.document import Entries, Items, Node
-from modicum.core.record import dataclass
 
 #: Line and column, from 1.
 Place: TypeAlias = tuple[int, int]
@@ -21,8 +21,7 @@ Place: TypeAlias = tuple[int, int]
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Comments:
+class Comments(Struct, frozen=True):
     """What an author remarked; an empty text stands for an empty line.
 
     Attributes:
@@ -46,8 +45,7 @@ class Comments:
 NO_COMMENTS = Comments()
 
 
-@dataclass(frozen=True, slots=True)
-class _Comment:
+class _Comment(Struct, frozen=True):
     line: int
     column: int
     own_line: bool

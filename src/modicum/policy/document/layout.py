@@ -7,15 +7,14 @@ author gave, which stay in the author's order.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from types import MappingProxyType
 
+from msgspec import Struct, field
+
 from modicum.core.document import Entries, Node, Scalar
-from modicum.core.record import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """What a place of a policy holds.
 
     Attributes:

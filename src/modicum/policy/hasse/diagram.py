@@ -142,7 +142,7 @@ class Hasse:
         title: What it shows.
         nodes: The nodes, in the order of the file.
         edges: Each step from a node to one right above it, sorted.
-        ways: The steps on the way from an implied rule to its witness.
+        ways: The steps on the way from a redundant rule to its witness.
     """
 
     title: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+
 from modicum.policy.predicates import (
     All,
     Any,
@@ -30,23 +31,20 @@ from modicum.policy.predicates import (
 Domains: TypeAlias = Mapping[Hashable, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """The variable has one of the values whose bits are set."""
 
     variable: Hashable
     mask: int
 
 
-@dataclass(frozen=True, slots=True)
-class Both:
+class Both(Struct, frozen=True):
     """Every part is true; with no parts, true."""
 
     parts: tuple[Formula, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(Struct, frozen=True):
     """Some part is true; with no parts, false."""
 
     parts: tuple[Formula, ...]

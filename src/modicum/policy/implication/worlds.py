@@ -17,7 +17,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import assert_never
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+
+from modicum.accounting.mechanisms import MECHANISM_KINDS
 from modicum.policy.implication.formulas import (
     FALSE,
     TRUE,
@@ -49,7 +51,6 @@ from modicum.policy.predicates import (
     atoms,
 )
 from modicum.release import Vocabulary
-from modicum.release.parser import KINDS, PLANNED_KINDS
 
 #: What another text is called where nothing is asked of it.
 _READABLE = "something-else"
@@ -97,42 +98,34 @@ def _strange(texts: Iterable[str]) -> str:
     return next(one for one in letters if one.isalpha() and one not in used)
 
 
-#: The values of ``m.mechanism``.
-MECHANISM_KINDS = tuple(sorted({*KINDS, *PLANNED_KINDS}))
-
 _NO, _YES = 0b01, 0b10
 
 
-@dataclass(frozen=True, slots=True)
-class _Label:
+class _Label(Struct, frozen=True):
     scope: Scope
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(Struct, frozen=True):
     """An open text; the value None is any text that no predicate mentions."""
 
     scope: Scope
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Bound:
+class _Bound(Struct, frozen=True):
     """A bound; a number stands for all from the one before, None for no bound."""
 
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """Attributes that no predicate tells apart; the variable says if one is read."""
 
     attributes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
+class _Size(Struct, frozen=True):
     """How many attributes are read; a value begins at each number asked about."""
 
 
@@ -288,7 +281,9 @@ class Worlds:
 
     def tied(self) -> list[list[Hashable]]:
         """Return lists of variables that limit each other beyond any formula."""
-        found = [[key, *passing] for key, passing in self._passing.items()]
+        found: list[list[Hashable]] = [
+            [key, *passing] for key, passing in self._passing.items()
+        ]
         if _Size() in self._values:
             groups = [one for one in self._values if isinstance(one, _Group)]
             found.append([_Size(), *groups])

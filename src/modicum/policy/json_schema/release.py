@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from modicum.accounting.mechanisms import RELEASE_KINDS
+from modicum.accounting.mechanisms.kind import WHOLE_MAX, Kind, Parameter
 from modicum.policy.json_schema.parts import (
     DIALECT,
     Schema,
@@ -23,10 +25,7 @@ from modicum.policy.json_schema.parts import (
 from modicum.release import Partition, Vocabulary
 from modicum.release.parser import (
     CONTRIBUTIONS_MAX,
-    KINDS,
     MECHANISMS_MAX,
-    VALUES_MAX,
-    KindFormat,
 )
 from modicum.release.part_parser import BOXES_MAX, GROUP_MAX, LISTED_MAX
 from modicum.release.utility import UTILITY_MAX
@@ -109,11 +108,6 @@ def _several(each: Schema, most: int, description: str) -> Schema:
     return {"anyOf": [each, many], "description": description}
 
 
-#: Parameters that are not simply numbers greater than 0.
-_PARAMETERS = {
-    "truth": probability("the probability of the true answer"),
-    "values": whole(2, VALUES_MAX, "how many answers there are"),
-}
 _DATE = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
 
 
@@ -167,8 +161,8 @@ def release_schema(vocabulary: Vocabulary | None = None) -> Schema:
             "mechanism": {
                 "description": "one mechanism",
                 "oneOf": [
-                    _open(_mechanism(kind, form, vocabulary), vocabulary)
-                    for kind, form in KINDS.items()
+                    _open(_mechanism(kind, vocabulary), vocabulary)
+                    for kind in RELEASE_KINDS.values()
                 ],
             },
             "cost": measured("a cost", probability("delta; without it, pure DP")),
@@ -192,7 +186,7 @@ def _labels(vocabulary: Vocabulary | None) -> dict[str, Schema]:
     }
 
 
-def _mechanism(kind: str, form: KindFormat, vocabulary: Vocabulary | None) -> Schema:
+def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
     units = None if vocabulary is None else vocabulary.units
     attribute = (
         line("an attribute")
@@ -202,7 +196,7 @@ def _mechanism(kind: str, form: KindFormat, vocabulary: Vocabulary | None) -> Sc
     bound = whole(1, CONTRIBUTIONS_MAX, "how many rows of one instance are used")
     properties: dict[str, Schema] = {
         "name": name("its name within the release"),
-        "mechanism": {"const": kind, "description": "its kind"},
+        "mechanism": {"const": kind.name, "description": "its kind"},
         "attributes": {
             **listed(attribute, "what it reads"),
             "uniqueItems": True,
@@ -212,29 +206,38 @@ def _mechanism(kind: str, form: KindFormat, vocabulary: Vocabulary | None) -> Sc
         "contribution_bound": _by_unit(bound, units, "enforced bounds, by unit"),
         "cost": _by_unit(ref("cost"), units, "its loss, by unit"),
     }
-    for key in form.parameters:
-        properties[key] = _PARAMETERS.get(key) or positive(f"the {key}")
-    if form.norm is not None:
-        size = closed({form.norm: positive("its size")}, [form.norm])
+    for key, parameter in kind.described.items():
+        properties[key] = _parameter(parameter)
+    if kind.norm is not None:
+        size = closed({kind.norm: positive("its size")}, [kind.norm])
         properties["sensitivity"] = _by_unit(size, units, "sensitivities, by unit")
         properties["sampling"] = sampling(units)
-    by_target = form.norm == "l2" and not {"eps", "delta"} & _labels(vocabulary).keys()
-    if by_target:
-        properties["eps"] = positive("the eps that sigma is found for")
-        properties["delta"] = probability("the delta that sigma is found for")
-    if kind == "randomized-response":
+    found = "" if {"eps", "delta"} & _labels(vocabulary).keys() else kind.target
+    if found:
+        properties["eps"] = positive(f"the eps that {found} is found for")
+        properties["delta"] = probability(f"the delta that {found} is found for")
+    if kind.local:
         properties["public_frame"] = {
             "type": "boolean",
             "description": "whether who takes part is known",
         }
-    schema = closed(properties, ["mechanism", "attributes"], f"mechanism {kind}")
-    if form.norm is None:
+    schema = closed(properties, ["mechanism", "attributes"], f"mechanism {kind.name}")
+    if kind.norm is None:
         return schema
-    needed = {key: ["sensitivity"] for key in form.parameters}
-    needed["sampling"] = ["sensitivity", *form.parameters]
-    if by_target:
+    needed = {
+        key: ["sensitivity", *(one for one in kind.needed if one != key)]
+        for key in kind.described
+    }
+    needed["sampling"] = ["sensitivity", *kind.needed]
+    if found:
         needed |= {"eps": ["sensitivity", "delta"], "delta": ["sensitivity", "eps"]}
     return {**schema, "dependentRequired": needed}
+
+
+def _parameter(parameter: Parameter) -> Schema:
+    if parameter.whole:
+        return whole(int(parameter.least), WHOLE_MAX, parameter.meaning)
+    return (probability if parameter.most == 1 else positive)(parameter.meaning)
 
 
 def _by_unit(each: Schema, units: Iterable[str] | None, description: str) -> Schema:

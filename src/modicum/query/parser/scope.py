@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import Struct
+
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Mark
-from modicum.core.record import dataclass
 from modicum.query.model import ColumnRef
 from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.refusals import Reason, refused
@@ -21,16 +22,14 @@ T = TypeVar("T")
 _LISTED_MAX = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """A table that is read, under the name that the query gives it."""
 
     alias: str
     table: Table
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedColumn:
+class ResolvedColumn(Struct, frozen=True):
     """A column that a name means, and where the name stands."""
 
     reference: ColumnRef
@@ -38,8 +37,7 @@ class ResolvedColumn:
     mark: Mark
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """The tables that are read.
 
     Attributes:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
+from msgspec import Struct
 from sqlglot import exp
 
 from modicum.core.errors import check
-from modicum.core.record import dataclass
 from modicum.query.groups import grain_of
 from modicum.query.model import ColumnRef
 from modicum.query.sql import expressions as sql
@@ -19,16 +19,12 @@ from modicum.query.sql.names import Names
 from modicum.query.statistics import ExactPlan, KeyValue, Secrets, Statistic
 from modicum.query.tables import ColumnType, Table
 
-#: The engines' ways of writing SQL.
-Dialect: TypeAlias = Literal["duckdb", "spark"]
-
 #: What every statement calls the number of rows of a group.
 ROWS: Final = "n"
 _HEX: Final = frozenset("0123456789abcdef")
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One SELECT: a row for each group, with its keys, its rows and its statistics.
 
     Attributes:
@@ -48,28 +44,29 @@ class Statement:
     def over(
         self,
         relations: Mapping[str, exp.Select],
-        dialect: Dialect,
+        dialect: str,
         *,
-        kept: Collection[str] = (),
+        kept: Collection[str] | None = (),
     ) -> str:
         """Return the text of the statement for an engine.
 
         Args:
             relations: By name, what each relation is.
-            dialect: The engine's way of writing.
+            dialect: The engine's way of writing, as sqlglot calls it.
             kept: The relations that an engine should keep, since reading them again
-                takes long.
+                takes long; None if it cannot be told to.
         """
         query = self.query.copy()
-        named = [Step(name, rows, name in kept) for name, rows in relations.items()]
+        named = [
+            Step(name, rows, name in (kept or ())) for name, rows in relations.items()
+        ]
         for step in (*named, *self.steps):
-            keep = step.kept if dialect == "duckdb" else None
+            keep = None if kept is None else step.kept
             query = query.with_(step.name, as_=step.rows, materialized=keep, copy=False)
         return query.sql(dialect=dialect, comments=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Statements:
+class Statements(Struct, frozen=True):
     """All that an engine runs for one plan.
 
     Attributes:

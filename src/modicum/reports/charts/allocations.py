@@ -32,7 +32,7 @@ def utility_by_round(
     *,
     spread: Mapping[str, Sequence[float]] | None = None,
     first_round: int = 1,
-    unit: str = "% of what was asked",
+    unit: str = "% of what was requested",
 ) -> Figure:
     """Return a figure of the utility of each round, one line for each planner."""
     _check(bool(utility) and all(map(len, utility.values())), "there is no round")
@@ -90,7 +90,7 @@ def budget_left(
     segments: Sequence[str],
     *,
     first_round: int = 1,
-    unit: str = "% of what is unlocked",
+    unit: str = "% of the unlocked budget",
 ) -> Figure:
     """Return a heat map of what is left of each segment's budget, round by round."""
     _check(len(left) == len(segments) > 0, "segments and their names differ in number")

@@ -115,7 +115,7 @@ def check_path(path: str | Path) -> None:
         raise UsageError(
             Problem(
                 Code.UNKNOWN_CHOICE,
-                f"cannot draw {path}: its name says no kind of picture",
+                f"cannot draw {path}: its name has no known ending",
                 help="use a name that ends in .svg or .png",
             )
         )

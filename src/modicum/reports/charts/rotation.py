@@ -55,7 +55,7 @@ def rotation_outlook(outlooks: Sequence[Outlook]) -> Figure:
         )
         label(
             available,
-            "Available in each round, if all of it is always used",
+            "Available in each round, if all of it is used",
             "round",
             "part of the budget, %",
         )

@@ -16,7 +16,7 @@ import numpy as np
 from sqlglot import exp, parse_one
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.risk.influence.statement import Dialect, PeopleGroup
+from modicum.risk.influence.statement import PeopleGroup
 from modicum.risk.outputs import unread
 from modicum.risk.profile import Influence
 from modicum.risk.question import Question
@@ -74,7 +74,7 @@ def everybody(
     relations: Mapping[str, str],
     columns: Mapping[str, Sequence[str]],
     groups: Sequence[PeopleGroup],
-    dialect: Dialect = "duckdb",
+    dialect: str = "duckdb",
 ) -> str:
     """Return the statement of all persons, those alike together.
 
@@ -158,7 +158,7 @@ def query_without(
     relations: Mapping[str, str],
     columns: Mapping[str, Sequence[str]],
     who: int | None,
-    dialect: Dialect = "duckdb",
+    dialect: str = "duckdb",
 ) -> str:
     """Return the query over the rows of all others.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from sqlglot import exp, parse_one
@@ -14,8 +13,6 @@ from modicum.risk.influence import expressions
 from modicum.risk.influence.expressions import joined_relations
 from modicum.risk.profile import Counts, Influence, Numbers
 from modicum.risk.question import Question
-
-Dialect: TypeAlias = Literal["duckdb", "spark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ def statement(
     question: Question,
     relations: Mapping[str, str],
     groups: Sequence[PeopleGroup] = (),
-    dialect: Dialect = "duckdb",
+    dialect: str = "duckdb",
 ) -> Statement:
     """Return the statement that measures moves in one pass.
 
@@ -103,7 +100,7 @@ def statement(
     )
 
 
-def _after(made: Sequence[tuple[str, str]], last: str, dialect: Dialect) -> str:
+def _after(made: Sequence[tuple[str, str]], last: str, dialect: str) -> str:
     text = "WITH " + ",\n".join(f"{name} AS ({body})" for name, body in made)
     text = f"{text}\n{last}"
     return text if dialect == "duckdb" else parse_one(text, read="duckdb").sql(dialect)

@@ -7,10 +7,11 @@ from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
+from modicum.accounting.mechanisms.declared import describe_declared
 from modicum.api.local import Decision, Workspace
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Problem
-from modicum.release import ReleaseDraft, Vocabulary, declared, pure_dp
+from modicum.release import ReleaseDraft, Vocabulary, pure_dp
 from modicum.release.units import Relation
 from modicum.risk.arguments import ArgumentError, Number, above_zero, argument, mistake
 from modicum.risk.choice import Choice, Claim
@@ -33,7 +34,7 @@ def selection_release(
         name: above_zero(f"the epsilon of `{name}`", one, by="charge")
         for name, one in others.items()
     }
-    mechanism = declared(
+    mechanism = describe_declared(
         name="selection",
         attributes=list(attributes),
         cost={name: pure_dp(one) for name, one in {**known, unit: spent}.items()},

@@ -6,18 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
 from modicum.core.errors import Code, Problem, UsageError
-from modicum.engines.factory import must_be_installed
+from modicum.engines.factory import EngineOptions, engine_named
 from modicum.engines.sources import ArrowRows, CsvFile, source_of
 from modicum.engines.sql_engine import SqlEngine
 from modicum.risk.question import ONLY
-
-if TYPE_CHECKING:
-    from modicum.engines.duckdb_engine import DuckdbOptions
 
 
 class ControllerData:
@@ -27,10 +24,10 @@ class ControllerData:
         data: Where the rows are: a path (`.csv`, `.duckdb::table`, anything else is
             Parquet), or rows in memory (Arrow, pandas, Polars, or a relation of
             DuckDB); a query may call this table anything. Or several of them, by name.
-        engine: `duckdb` or `spark`.
+        engine: One of `modicum.engines.factory.ENGINES`.
         typed: Whether the types of a CSV file's columns are found in its rows. Else all
             are texts, and no row is read to open it.
-        options: What DuckDB may use.
+        options: What the engine may use.
 
     Raises:
         UsageError: If there is no such engine, or it is not installed.
@@ -44,9 +41,9 @@ class ControllerData:
         engine: str = "duckdb",
         *,
         typed: bool = True,
-        options: DuckdbOptions | None = None,
+        options: EngineOptions = EngineOptions(),  # noqa: B008 - it is frozen
     ) -> None:
-        must_be_installed(engine)
+        kind = engine_named(engine)
         tables = data if isinstance(data, Mapping) else {ONLY: data}
         sources = {name: _source(one, name, typed) for name, one in tables.items()}
         #: Whether types of columns can be known from the rows only.
@@ -54,7 +51,7 @@ class ControllerData:
             isinstance(source, CsvFile) or _of_pandas(tables[name])
             for name, source in sources.items()
         )
-        self.engine: SqlEngine = _opened(engine, sources, options)
+        self.engine: SqlEngine = kind.open(sources, options)
 
     def close(self) -> None:
         """Close the engine."""
@@ -77,18 +74,6 @@ class ControllerData:
 def _of_pandas(where: object) -> bool:
     """Whether these are rows of pandas: a gap turns its whole numbers into floats."""
     return type(where).__module__.partition(".")[0] == "pandas"
-
-
-def _opened(
-    engine: str, sources: Mapping[str, object], options: DuckdbOptions | None
-) -> SqlEngine:
-    if engine == "spark":
-        from modicum.engines.spark_engine import SparkEngine
-
-        return SparkEngine(sources)
-    from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
-
-    return DuckdbEngine(sources, options or DuckdbOptions())
 
 
 def _source(where: object, name: str, typed: bool) -> object:  # noqa: FBT001

@@ -12,12 +12,12 @@ import shutil
 import signal
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import BinaryIO, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from modicum.core.errors import Code, InvariantError, ModicumError, Problem, UsageError
 from modicum.risk.worker.messages import (

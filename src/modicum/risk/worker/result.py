@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from modicum.api.schema.risk import AnalysisRequest
 from modicum.core.errors import Code, InputError, Problem
-from modicum.engines.duckdb_engine import DuckdbOptions
+from modicum.engines.factory import EngineOptions
 from modicum.risk.candidates import PUBLISHED
 from modicum.risk.choice import Choice
 from modicum.risk.measurement.data import ControllerData
@@ -18,7 +18,7 @@ from modicum.risk.measurement.study import Risk, rdr
 from modicum.risk.worker.messages import MEMORY, Analysis
 
 #: One thread: whoever else the machine serves goes first.
-_OPTIONS: Final = DuckdbOptions(memory=MEMORY, threads=1)
+_OPTIONS: Final = EngineOptions(memory=MEMORY, threads=1)
 
 
 def analysis_result(

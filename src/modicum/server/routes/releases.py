@@ -110,7 +110,7 @@ async def submit(
     who: Who,
     verbs: Verbs,
     keyed: OnlyOnce,
-    post: Annotated[bool, Query(description="it is out already")] = False,
+    publish: Annotated[bool, Query(description="it is out already")] = False,
     reserve_seconds: Annotated[
         int, Query(ge=1, le=RESERVATION_SECONDS_MAX, description="how long it stands")
     ] = RESERVATION_SECONDS,
@@ -126,7 +126,7 @@ async def submit(
     it again once they agreed.
     """
     body = await body_of(request, who, Action.SUBMIT_RELEASE)
-    how = SubmitOptions(post=post, reserve_seconds=reserve_seconds)
+    how = SubmitOptions(publish=publish, reserve_seconds=reserve_seconds)
     try:
         once = await keyed.once(_brief)
         found = await verbs.releases.submit(who, body, how, once)
@@ -143,8 +143,8 @@ def _requested(found: Requested) -> Answer:
     return answer_of(request_view(found), 202)
 
 
-@serve(router, operations.RECORD_PAST)
-async def record_past(
+@serve(router, operations.BACKFILL)
+async def backfill(
     request: Request,
     who: Who,
     verbs: Verbs,
@@ -154,7 +154,7 @@ async def record_past(
     """Count a release that happened before. It cannot be denied."""
     body = await body_of(request, who, Action.RECORD_PAST)
     once = await keyed.once(_brief)
-    found = await verbs.releases.record_past(who, body, once)
+    found = await verbs.releases.backfill(who, body, once)
     return await _decided(found, verbs, words=words)
 
 
@@ -171,16 +171,18 @@ async def start(
     )
 
 
-@serve(router, operations.POST_RELEASE)
-async def post(release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Response:
+@serve(router, operations.PUBLISH_RELEASE)
+async def publish(
+    release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce
+) -> Response:
     """Note that a started release is out."""
     return _stands(
-        await verbs.carrying_out.post(who, release, await keyed.once(_standing))
+        await verbs.carrying_out.publish(who, release, await keyed.once(_standing))
     )
 
 
-@serve(router, operations.VOID_RELEASE)
-async def void(
+@serve(router, operations.CANCEL_RELEASE)
+async def cancel(
     request: Request,
     release: ReleaseId,
     who: Who,
@@ -192,7 +194,9 @@ async def void(
         request, who, Action.CARRY_OUT_RELEASE, Action.CARRY_OUT_ANY
     )
     return _stands(
-        await verbs.carrying_out.void(who, release, reason, await keyed.once(_standing))
+        await verbs.carrying_out.cancel(
+            who, release, reason, await keyed.once(_standing)
+        )
     )
 
 

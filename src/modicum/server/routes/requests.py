@@ -24,7 +24,7 @@ from modicum.api.local.views.approvals import (
 from modicum.api.local.views.releases import decision_view
 from modicum.api.permissions.actions import Action
 from modicum.api.schema import approval as schema
-from modicum.ledger.log.release_codec import release_to_plain
+from modicum.ledger.log.codec import release_to_plain
 from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.idempotency import OnlyOnce

@@ -5,8 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from modicum.api.local.escrow.approvals import RecordedVersionVote
 from modicum.api.local.escrow.datasets import Declared, Ownership

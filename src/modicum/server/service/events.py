@@ -9,7 +9,7 @@ from modicum.api.local.release_datasets import data_sets_recorded, may
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.ledger import Event, State, event_of
-from modicum.ledger.log.events import ReleaseDenied, event_name
+from modicum.ledger.log.events import ReleaseDenied
 from modicum.server.service.threads import Threads
 
 #: So many entries are looked at at once.
@@ -84,7 +84,7 @@ class Events:
                 event = event_of(record, record.seq)
                 own = _own_release(view, state, event, who)
                 if own or reads_all:
-                    kind = event_name(event.body)
+                    kind = event.body.kind
                     told.append(LogEvent(record.seq, record.hash, kind, own))
             return NewEntries(tuple(told), seen, seen < state.seq)
 

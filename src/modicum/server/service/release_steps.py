@@ -1,4 +1,4 @@
-"""Releases, carried out: started, posted, or given up, by those who may."""
+"""Releases, carried out: started, published, or given up, by those who may."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ReleaseSteps:
             lambda d: d.start(release, actor=who.name, once=once),
         )
 
-    async def post(
+    async def publish(
         self, who: Identity, release: str, once: IdempotencyKey | None = None
     ) -> Standing:
         """Note that a started release is out."""
@@ -54,10 +54,10 @@ class ReleaseSteps:
             self._carry_out,
             who,
             release,
-            lambda d: d.post(release, actor=who.name, once=once),
+            lambda d: d.publish(release, actor=who.name, once=once),
         )
 
-    async def void(
+    async def cancel(
         self,
         who: Identity,
         release: str,
@@ -68,7 +68,9 @@ class ReleaseSteps:
 
         def work() -> Standing:
             must_carry_out(self._decider, who, release, cancels=True)
-            return self._decider.void(release, reason=reason, actor=who.name, once=once)
+            return self._decider.cancel(
+                release, reason=reason, actor=who.name, once=once
+            )
 
         return await self._threads.ask(work)
 

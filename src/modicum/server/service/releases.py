@@ -32,11 +32,11 @@ class SubmitOptions:
     """How a release is submitted.
 
     Attributes:
-        post: Whether it is out already.
+        publish: Whether it is out already.
         reserve_seconds: How long its reservation stands; 1 second to 90 days.
     """
 
-    post: bool = False
+    publish: bool = False
     reserve_seconds: int = RESERVATION_SECONDS
 
 
@@ -112,11 +112,11 @@ class Releases:
         """Decide a release and, if it is allowed, reserve its loss."""
 
         def join(release: Description) -> asyncio.Future[Decision]:
-            if how.post:
+            if how.publish:
                 refuse_others(self._decider, who, release)
             promise = self._decider.submit_soon(
                 release,
-                post=how.post,
+                publish=how.publish,
                 reserve_seconds=how.reserve_seconds,
                 actor=who.name,
                 once=once,
@@ -140,14 +140,14 @@ class Releases:
             who, lambda: id_of(body.description()), decided()
         )
 
-    async def record_past(
+    async def backfill(
         self, who: Identity, body: Body, once: IdempotencyKey | None = None
     ) -> Decision:
         """Count a release that happened before. It cannot be denied."""
 
         def work(release: Description) -> Decision:
             refuse_others(self._decider, who, release)
-            return self._decider.record_past(release, actor=who.name, once=once)
+            return self._decider.backfill(release, actor=who.name, once=once)
 
         return await self._with(who, Action.RECORD_PAST, body, work, self._threads.ask)
 

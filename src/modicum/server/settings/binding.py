@@ -61,7 +61,7 @@ def known_head(node: Node, what: str) -> KnownHead:
     if found is None:
         raise fail(
             Code.BAD_NAME,
-            f'{what} is "{given[:100]}", which is no head',
+            f'{what} is "{given[:100]}", which is not a head',
             node,
             help="write the number of an entry, a colon, and at least 12 digits of its"
             " hash, as `ledger list` prints them",

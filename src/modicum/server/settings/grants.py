@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import ALL, Grants, refuse_joined
 from modicum.core.document import Kind, Node, Scalar
@@ -61,7 +63,7 @@ def _grants(key: Scalar, node: Node) -> Grants:
         refuse_joined(key.text, grants)
     except AccessError as error:
         raise InputError(
-            *(replace(problem, mark=key.mark) for problem in error.problems)
+            *(structs.replace(problem, mark=key.mark) for problem in error.problems)
         ) from error
     return grants
 

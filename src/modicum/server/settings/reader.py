@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from msgspec import structs
+
 from modicum.api.local.escrow.execution import TASK_SECONDS
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError
@@ -276,7 +278,10 @@ def _refuse_secret(fields: Fields) -> None:
     if "client_secret" in fields:
         raise InputError(
             *(
-                replace(problem, mark=problem.mark and replace(problem.mark, source=""))
+                structs.replace(
+                    problem,
+                    mark=problem.mark and structs.replace(problem.mark, source=""),
+                )
                 for problem in fail(
                     Code.UNKNOWN_KEY,
                     "a secret does not stand in the settings",

@@ -118,12 +118,12 @@ class WatchedReleases(Releases):
             self._watch.counts.decided(word, decision.policy_digest)
         return decision
 
-    async def record_past(
+    async def backfill(
         self, who: Identity, body: Body, once: IdempotencyKey | None = None
     ) -> Decision:
-        """Count a release that happened before; see `Releases.record_past`."""
-        with self._watch.traces.span("release.record-past") as span:
-            decision = await super().record_past(who, body, once)
+        """Count a release that happened before; see `Releases.backfill`."""
+        with self._watch.traces.span("release.backfill") as span:
+            decision = await super().backfill(who, body, once)
             _note(span, decision)
             return decision
 

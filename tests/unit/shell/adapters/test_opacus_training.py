@@ -108,7 +108,7 @@ def test_a_training_appears_with_no_less_than_opacus_reports(
         for batch in training.batches():
             step(training, batch)
         report = training.report()
-    assert status(ws) == "posted"
+    assert status(ws) == "published"
     assert (report.steps, report.steps_reserved, training.steps_left) == (6, 6, 0)
     pairs = zip(before, parameters(training), strict=True)
     assert not all(torch.equal(one, other) for one, other in pairs)

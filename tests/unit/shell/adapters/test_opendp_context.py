@@ -83,7 +83,7 @@ def test_one_query_has_what_is_reserved(
     assert table.height == 3
     loss = Fraction(stated[0] if isinstance(stated, tuple) else stated)
     assert cost[kind] * (1 - Fraction(1, 10**6)) < loss <= cost[kind]
-    assert ws.standing("r-1").status.value == "posted"
+    assert ws.standing("r-1").status.value == "published"
 
 
 def test_a_second_context_has_nothing(ws: Workspace) -> None:

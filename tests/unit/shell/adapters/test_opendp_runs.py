@@ -90,7 +90,7 @@ def test_a_query_appears_with_what_opendp_states(ws: Workspace) -> None:
         answer = query([5, 7, -3])
     assert len(answer) == 3
     assert all(isinstance(one, int) for one in answer)
-    assert status(ws) == "posted"
+    assert status(ws) == "published"
     charged = ws.release_of(ws.standing("r-1")).mechanisms[0].losses["user"]
     stated = Fraction(query.measurement.map(1))
     assert query.stated == {"user": (stated, 0)}

@@ -104,7 +104,7 @@ def test_a_script_that_ends_well_is_posted(
     assert status(ws) == "reserved"
     with use:
         answers = script.run()
-    assert status(ws) == "posted"
+    assert status(ws) == "published"
     assert answers.tables["counts"] == pa.table({"n": [3]})
     assert answers.granted == {"rho": RHO}
     assert answers.remaining == {"rho": Fraction(1, 8)}
@@ -164,7 +164,7 @@ def test_each_mechanism_runs_one_script(
         for one in (script, other):
             with pytest.raises(ConflictError, match="ran already"):
                 one.run()
-    assert status(ws) == "posted"
+    assert status(ws) == "published"
     other.close()
 
 

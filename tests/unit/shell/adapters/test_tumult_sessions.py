@@ -96,7 +96,7 @@ def test_a_session_counts_ids_within_what_is_reserved(tmp_path: Path) -> None:
     assert scene.status == "reserved"
     with scene.use:
         answers = script.run()
-    assert scene.status == "posted"
+    assert scene.status == "published"
     # Rows of nobody are no rows.
     expected = {("east",): 2, ("west",): 1}
     assert rows(answers, "places", "name") == expected

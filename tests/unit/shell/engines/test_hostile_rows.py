@@ -76,7 +76,7 @@ def rows(number: int, **columns: Any) -> pa.Table:
 def exact(opened: Opened, found: QueryFile, source: object) -> dict[str, Exact]:
     """Return the exact answer of a query."""
     with opened({"views": source}) as engine:
-        return engine.run(found.lowered.plan, SECRETS)
+        return engine.run(found.compiled.plan, SECRETS)
 
 
 # --- NaN ------------------------------------------------------------------------------
@@ -224,10 +224,10 @@ def test_a_file_that_changed_since_it_was_opened_is_not_read(
 ) -> None:
     found = query("SELECT COUNT(*) AS n FROM views")
     with DuckdbEngine({"views": str(file)}) as engine:
-        engine.check(found.lowered.plan)
+        engine.check(found.compiled.plan)
         change(file)
         with pytest.raises(UnavailableError, match="changed"):
-            engine.check(found.lowered.plan)
+            engine.check(found.compiled.plan)
 
 
 @pytest.mark.parametrize("change", [_written, _replaced, _removed])

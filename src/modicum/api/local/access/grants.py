@@ -204,7 +204,7 @@ def _other_words(release: RecordedRelease, note: str) -> InputError:
             f"release `{release.id}` was told in words that mean something else under"
             " the active policy",
             notes=(note,),
-            help="submit it again under a new id, and void this one if it was not"
+            help="submit it again under a new id, and cancel this one if it was not"
             " started",
         )
     )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from msgspec import Struct
+
 from modicum.api.local.alternatives.smaller_parts import larger_part
 from modicum.api.local.alternatives.trials import Trials, full_rules
 from modicum.api.local.explanation.budget_fit import least
@@ -24,7 +26,6 @@ from modicum.api.local.explanation.remedies import Fit
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import number_spelled
 from modicum.core.reader import nearest
-from modicum.core.record import dataclass
 from modicum.ledger import Verdict
 
 #: How many numbers of four digits there are from one power of ten to the next.
@@ -149,8 +150,7 @@ def _chosen(mechanisms: Sequence[Written], named: str | None) -> frozenset[int]:
     return frozenset({names.index(named)})
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
+class _Slot(Struct, frozen=True):
     """A number that is varied: the place of its mechanism, and its keys there."""
 
     place: int

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from modicum.api.local.alternatives.largest_fit import largest_fit
 from modicum.api.local.alternatives.trials import Trials
 from modicum.api.local.evaluation import Description
@@ -20,7 +22,6 @@ from modicum.api.local.explanation.remedies import (
     Option,
     Options,
 )
-from modicum.core.record import dataclass
 from modicum.ledger import RuleLoss, Verdict
 from modicum.ledger.cells.axes import Space
 from modicum.ledger.cells.calendar import period_name, period_of
@@ -191,8 +192,7 @@ _EXPLAINED = 3
 _CLOSEST = ("noise", "epsilon", "rho", "mu", "where", "periods")
 
 
-@dataclass(frozen=True, slots=True)
-class DeniedRelease:
+class DeniedRelease(Struct, frozen=True):
     """A release, and the ledger that it was asked of.
 
     Attributes:

@@ -7,11 +7,12 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
+from msgspec import Struct
+
 from modicum.api.local.evaluation import Description, price_release
 from modicum.api.local.explanation.release_text import Written, written
 from modicum.api.local.explanation.remedies import ENDED_EARLY, Fit
 from modicum.core.errors import InputError
-from modicum.core.record import dataclass
 from modicum.ledger import Balances, RecordedRelease, Standing, Verdict, decide
 from modicum.ledger.decision.balances import ReservedRelease
 
@@ -21,8 +22,7 @@ from modicum.ledger.decision.balances import ReservedRelease
 WORK_MAX = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class HeadView:
+class HeadView(Struct, frozen=True):
     """A ledger at one head, lent for a while; nothing in it may be changed.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from modicum.api.local.balances import Entry
@@ -21,8 +20,7 @@ from modicum.ledger.state.flow import Flow
 _Vote: TypeAlias = tuple[str, bool, tuple[str, ...], int, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedContractVote(Agreement):
+class RecordedContractVote(Agreement, frozen=True, kw_only=True):
     """The vote of an owner on a contract, and where it stands after that.
 
     Attributes:
@@ -36,8 +34,7 @@ class RecordedContractVote(Agreement):
     repeated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedVersionVote(Agreement):
+class RecordedVersionVote(Agreement, frozen=True, kw_only=True):
     """The vote of an owner on a version of their data, and where it stands after that.
 
     Attributes:

@@ -26,7 +26,7 @@ from modicum.core.errors import (
 )
 from modicum.core.reader import text
 from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
-from modicum.ledger.log.events import DataRegistered, DataShredded
+from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
 from modicum.ledger.state.datasets import version_of
 from modicum.ledger.state.escrow import Escrow
 from modicum.query.tables import Table

@@ -25,7 +25,8 @@ from modicum.ledger.log.contracts import (
     SignalTerms,
     TaskTerms,
 )
-from modicum.ledger.log.events import DisclosureRecorded, FlowReleased, ReleasePosted
+from modicum.ledger.log.escrow_events import FlowReleased
+from modicum.ledger.log.events import DisclosureRecorded, ReleasePosted
 from modicum.ledger.state.escrow import not_permitted
 from modicum.ledger.state.flow import Flow, disclosed, disclosure_of, in_general
 from modicum.ledger.state.lifecycle import ReleaseStatus

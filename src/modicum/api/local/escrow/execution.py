@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from modicum.api.local.balances import Entry
 from modicum.api.local.decision import Decision
@@ -29,12 +31,8 @@ from modicum.core.errors import (
 )
 from modicum.ledger import ReleaseStatus
 from modicum.ledger.log.contracts import Contract, QueryTerms, TaskTerms
-from modicum.ledger.log.events import (
-    FlowBegun,
-    FlowFailed,
-    FlowWithheld,
-    ReleaseStarted,
-)
+from modicum.ledger.log.escrow_events import FlowBegun, FlowFailed, FlowWithheld
+from modicum.ledger.log.events import ReleaseStarted
 from modicum.ledger.state.escrow import not_permitted
 from modicum.ledger.state.flow import in_general
 
@@ -131,7 +129,7 @@ def give_up(ledger: Ledger, releases: Iterable[str], reason: str) -> None:
     """Take back what was reserved for a run that does not begin, as far as it goes."""
     for one in releases:
         with suppress(ModicumError):  # It ends by itself, and why is told already.
-            ledger.void(one, reason=reason)
+            ledger.cancel(one, reason=reason)
 
 
 def begin(entry: Entry, contract: Contract) -> int:

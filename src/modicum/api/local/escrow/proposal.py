@@ -40,7 +40,7 @@ from modicum.ledger.log.contracts import (
     Terms,
     Version,
 )
-from modicum.ledger.log.events import ContractProposed
+from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.ledger.state.flow import Flow
 
 #: What goes out may be given that often to all of its recipients together.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+
+from msgspec.structs import replace
 
 from modicum.api.local.balances import Entry, LedgerBalances
 from modicum.api.local.escrow.declared_tables import newest_of
@@ -41,7 +43,7 @@ from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.catalog import vetted
 from modicum.escrow.programs import Program
 from modicum.ledger.log.contracts import Contract, TaskTerms
-from modicum.ledger.log.events import ContractWithdrawn
+from modicum.ledger.log.escrow_events import ContractWithdrawn
 from modicum.ledger.state.escrow import Escrow as EscrowState
 from modicum.ledger.state.flow import Flow
 

@@ -94,7 +94,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     # What cannot run is not reserved.
     if "private" in terms.results:
         for one in queries:
-            must_be_drawn(one.lowered, tools.engines.sampler())
+            must_be_drawn(one.compiled, tools.engines.sampler())
     asked = [(one.heading.id, one.described) for one in queries]
     denied = reserve(ledger, tools, asked)
     if denied is not None:
@@ -127,7 +127,7 @@ def _query_work(
         asked = opened_engines(equipment, engines, rows, queries, stack)
         for query, engine in asked:
             for name in results:
-                must_fit(query.lowered, engine, by_name[name])
+                must_fit(query.compiled, engine, by_name[name])
         run = yield None
         found = {
             name: {
@@ -344,7 +344,7 @@ def _work(
         queries = score.scored.queries
         asked = opened_engines(equipment, engines, rows, queries, stack)
         for query, engine in asked:
-            must_fit(query.lowered, engine, NoNoise())
+            must_fit(query.compiled, engine, NoNoise())
         run = yield None
         answers = list(_answers(score, asked, engines))
     scores = []

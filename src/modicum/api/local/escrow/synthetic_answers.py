@@ -70,7 +70,7 @@ def synthetic_answers_of(
         asked = one.asked
         table = dummy_answers(asked.query, asked.tables, dice, asked.part)
         exact[release] = table
-        for error in errors_of(one.lowered, _SURE):
+        for error in errors_of(one.compiled, _SURE):
             if error.per == "answer":
                 scale = error.half_width / _WIDTH
                 table = with_noise(table, scale, dice, error.aggregate)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
+
+from msgspec.structs import replace
 
 from modicum.accounting import (
     INFINITE,

@@ -6,16 +6,16 @@ A cell is shown by one of its points; all points of a segment were charged alike
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from modicum.accounting import Loss, Total
 from modicum.accounting.losses import total_of
 from modicum.api.local.explanation.contributions import Spent
 from modicum.core.errors import Code, InvariantError, Problem, check
-from modicum.core.record import dataclass
 from modicum.ledger import Balances, RecordedRelease, RuleLoss
 from modicum.ledger.cells.axes import Box, Region, Space
 from modicum.ledger.cells.family import Charge, Family, ReleaseCosts
@@ -30,8 +30,7 @@ from modicum.release import EVERYTHING, Part
 from modicum.release.parts import FIRST_DAY, LAST_DAY
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """Points of a rule's space that were charged alike.
 
     Attributes:

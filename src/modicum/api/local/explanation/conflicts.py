@@ -7,7 +7,9 @@ implies nothing any more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from modicum.accounting import Budget, Total, filter_for
 from modicum.accounting.budgets import budget_text

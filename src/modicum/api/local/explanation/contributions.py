@@ -6,18 +6,18 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from modicum.accounting import INFINITE, Total
 from modicum.accounting.grid import DELTA, coordinate_name
 from modicum.api.local.explanation.denial_text import amount, amount_text
 from modicum.api.schema.ledger import Spender
 from modicum.core.diagnostics import shortened
 from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
-from modicum.core.record import dataclass
 from modicum.ledger import RuleLoss
 
 
-@dataclass(frozen=True, slots=True)
-class Contributor:
+class Contributor(Struct, frozen=True):
     """What one release takes of a rule.
 
     Attributes:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Self
+
+from msgspec import Struct, structs
 
 from modicum.api.schema import release as schema
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.release import DenialDetails, RuleLines
 from modicum.api.schema.shape import plain
-from modicum.core.record import dataclass
 
 if TYPE_CHECKING:
     from modicum.api.local.explanation.contributions import Contributor
@@ -23,8 +24,7 @@ ENDED_EARLY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Struct, frozen=True):
     """The closest variant of a release that every rule lets pass, or why there is none.
 
     If the search ended early, it is the closest that was found until then.
@@ -88,8 +88,7 @@ class Fit:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """One change of a denied release after which every rule lets it pass.
 
     Attributes:
@@ -148,8 +147,7 @@ class Options(tuple[Option, ...]):
         return options
 
 
-@dataclass(frozen=True, slots=True)
-class FullCell:
+class FullCell(Struct, frozen=True):
     """The cell in which a rule denies a release, and who filled it.
 
     Attributes:
@@ -238,10 +236,12 @@ class Explanation:
     def hiding(self, releases: Container[str], name: str) -> Explanation:
         """Return it without the ids of some releases."""
         cells = tuple(
-            replace(
+            structs.replace(
                 cell,
                 spenders=tuple(
-                    replace(one, release=name) if one.release in releases else one
+                    structs.replace(one, release=name)
+                    if one.release in releases
+                    else one
                     for one in cell.spenders
                 ),
             )

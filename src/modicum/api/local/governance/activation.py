@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.explanation.conflicts import Conflict, conflicts

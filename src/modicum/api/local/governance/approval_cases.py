@@ -90,8 +90,7 @@ def about_known_release(identifier: str, records: Iterable[Record]) -> ApprovalC
     return ApprovalCase("release", identifier, content, f"release `{identifier}`")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteEntry(Agreement):
+class VoteEntry(Agreement, frozen=True, kw_only=True):
     """A vote as the log has it.
 
     Attributes:

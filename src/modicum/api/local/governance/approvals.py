@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from modicum.api.local.balances import Entry
 from modicum.api.local.decision import Decision
@@ -56,8 +57,7 @@ class Ballot:
     content: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedVote(Agreement):
+class RecordedVote(Agreement, frozen=True, kw_only=True):
     """A vote, and where the approvals stand after it.
 
     Attributes:

@@ -18,7 +18,7 @@ from modicum.api.permissions.identity import Identity
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.release import ReleaseDetails, ReleasePage
 from modicum.ledger import Standing
-from modicum.ledger.log.release_codec import release_to_plain
+from modicum.ledger.log.codec import release_to_plain
 from modicum.ledger.state.lifecycle import ReleaseStatus
 
 #: So many releases are looked at for one page, whether they are shown or not.

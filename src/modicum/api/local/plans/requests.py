@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
+
+from msgspec.structs import replace
 
 from modicum.api.local.evaluation import price_release
 from modicum.core.diagnostics import fail

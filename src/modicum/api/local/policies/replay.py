@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
-from modicum.core.record import dataclass
+from msgspec import Struct
+
 from modicum.ledger import GENESIS, Record, RecordedRelease, State
 from modicum.ledger.decision.balances import ReservedRelease
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
+    ChargeBody,
     Event,
     GroupActivated,
     GroupRetired,
@@ -30,18 +32,17 @@ from modicum.policy import CompiledPolicy
 #: What became of an attempt that was not let in; the others have a `ReleaseStatus`.
 DENIED = "denied"
 #: What became of those whose loss was taken back.
-GIVEN_UP = ("voided", "expired")
+GIVEN_UP = ("canceled", "expired")
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """A release that was asked for, or recorded.
 
     Attributes:
         seq: The number of the entry.
         release: What it is and costs; if it was corrected, as it is described now.
         outcome: `denied`, or where the release stands now: `reserved`, `started`,
-            `posted`, `voided`, `expired` or `recorded`.
+            `published`, `canceled`, `expired` or `recorded`.
         blocking: The rules that denied it then.
         day: The day that it was made on, as an ordinal.
     """
@@ -53,8 +54,7 @@ class Attempt:
     day: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TakenBack:
+class TakenBack(Struct, frozen=True):
     """A reservation that was given up, or ran out; its loss stopped counting."""
 
     release: str
@@ -65,8 +65,7 @@ Turn: TypeAlias = RoundOpened | GroupActivated | GroupRetired
 Step: TypeAlias = Attempt | TakenBack | Turn
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """What happened, as of one moment.
 
     Attributes:
@@ -141,10 +140,9 @@ def _steps(events: Sequence[Event], state: State, due: set[str]) -> Iterator[Ste
         if isinstance(event.body, PastRedescribed)
     }
     for seq, event in enumerate(events, 1):
-        match event.body:
-            case (
-                ReleaseReserved(release=release) | PastRecorded(release=release)
-            ) as body:
+        body = event.body
+        match body:
+            case ReleaseReserved(release=release) | PastRecorded(release=release):
                 status = state.releases[release.id].status.value
                 outcome = "expired" if release.id in due else status
                 day = day_of_release(body, event.at)
@@ -154,7 +152,10 @@ def _steps(events: Sequence[Event], state: State, due: set[str]) -> Iterator[Ste
                 yield Attempt(seq, release, DENIED, blocking, day_of(event.at))
             case ReleaseVoided(release=identifier) | ReleaseExpired(release=identifier):
                 yield TakenBack(identifier)
-            case RoundOpened() | GroupActivated() | GroupRetired() as turn:
-                yield turn
+            case RoundOpened() | GroupActivated() | GroupRetired():
+                yield body
+            case PastRedescribed():
+                pass  # What it corrects is told as it is now.
             case _:
-                pass
+                if isinstance(body, ChargeBody):
+                    assert_never(body)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from modicum.accounting import Total
 from modicum.api.local.explanation.budget_fit import largest_rho
 from modicum.api.local.explanation.charges import cells_of, fullest, spent_in
 from modicum.api.local.explanation.contributions import Contributor, decisive, shares
 from modicum.api.local.policies.replay import History
-from modicum.core.record import dataclass
 from modicum.ledger import Balances, RuleLoss
 from modicum.ledger.decision.amounts import Amounts, amounts
 from modicum.ledger.decision.decide import verdict_over_history
 from modicum.policy import CompiledPolicy, Rule
 
 
-@dataclass(frozen=True, slots=True)
-class CellSpent:
+class CellSpent(Struct, frozen=True):
     """What a cell of a rule was charged, and by whom.
 
     Attributes:
@@ -39,7 +38,7 @@ class CellSpent:
         return amounts(self.loss)
 
 
-class RuleStanding(CellSpent):
+class RuleStanding(CellSpent, frozen=True):
     """Where a rule over history stands: its fullest cell."""
 
     @property

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct
 
 from modicum.api.local.decision import Decision
 from modicum.api.local.queries.execution import answered, must_fit
@@ -23,7 +24,6 @@ from modicum.core.errors import (
     StaleError,
     UsageError,
 )
-from modicum.core.record import dataclass
 from modicum.ledger import ReleaseStatus, Standing
 from modicum.policy import CompiledPolicy
 from modicum.query.hints import remarks
@@ -102,7 +102,7 @@ class Ledger(Planning, Protocol):
         """Decide a release and, if it is allowed, reserve its loss."""
         ...
 
-    def void(self, release: str, *, reason: str) -> Standing:
+    def cancel(self, release: str, *, reason: str) -> Standing:
         """Give up a reservation that was not started."""
         ...
 
@@ -110,13 +110,12 @@ class Ledger(Planning, Protocol):
         """Note, durably, that rows are about to be read."""
         ...
 
-    def post(self, release: str) -> Standing:
+    def publish(self, release: str) -> Standing:
         """Note that a started release is out."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """What became of a query.
 
     Attributes:
@@ -133,7 +132,7 @@ class Ran:
             return self.decision.to_dict()
         return {
             "release": self.decision.release,
-            "status": ReleaseStatus.POSTED.value,
+            "status": ReleaseStatus.PUBLISHED.value,
             "answers": self.answers.to_dict(),
         }
 
@@ -200,17 +199,17 @@ class Queries:
         """Answer a query under a reservation, by an engine that is opened for it.
 
         What can be refused is refused before anything is spent. Once it is started,
-        its loss is spent, whatever happens. It is posted when `complete` returns: if
-        that fails, or posting does, the answers were handed over all the same.
+        its loss is spent, whatever happens. It is published when `complete` returns: if
+        that fails, or publishing does, the answers were handed over all the same.
 
         Args:
             query: The query.
             data: By table, where its rows are: paths, as `--data` takes them, or rows
                 in memory. Of a query that reads one table, also this alone.
-            engine: `duckdb` or `spark`.
+            engine: What it is called, such as `duckdb`.
             spark_master: The cluster that Spark runs on.
             begun: Told when it is started, before a row is read.
-            complete: Given the answers, before the release is posted.
+            complete: Given the answers, before the release is published.
 
         Raises:
             InputError: If the query, or the form of the data, is not as declared.
@@ -265,21 +264,21 @@ class Queries:
             ModicumError: As for `run`.
         """
         must_be_query(query)
-        must_fit(query.lowered, engine, sampler)
+        must_fit(query.compiled, engine, sampler)
         _refuse_told(planned(self._ledger, query))
         decision = self._ledger.submit(query.described)
         if not decision.allowed:
             return Ran(of_query(query, decision), None)
         if decision.policy_digest != query.policy:
             if not decision.retry:
-                self._ledger.void(query.heading.id, reason=_STALE)
+                self._ledger.cancel(query.heading.id, reason=_STALE)
             raise _other_policy(query)
         self._ledger.start(query.heading.id)
         begun(decision)
         answers = answered(query, engine, sampler, lots)
         complete(answers)
-        posted = self._ledger.post(query.heading.id).status.value
-        told = msgspec.structs.replace(decision, status=posted, expires_at="")
+        published = self._ledger.publish(query.heading.id).status.value
+        told = msgspec.structs.replace(decision, status=published, expires_at="")
         return Ran(told, answers)
 
 
@@ -303,7 +302,7 @@ def _refuse_told(decision: Decision) -> None:
     """Refuse a query that ran, or may have run: its answer is told once."""
     if not decision.retry or decision.status == ReleaseStatus.RESERVED.value:
         return
-    out = decision.status == ReleaseStatus.POSTED.value
+    out = decision.status == ReleaseStatus.PUBLISHED.value
     was = "was answered already" if out else "was started before"
     raise ConflictError(
         Problem(
@@ -327,7 +326,7 @@ class Where:
     Attributes:
         data: By table, where its rows are; of a query that reads one table, also this
             alone.
-        engine: `duckdb` or `spark`.
+        engine: What it is called, such as `duckdb`.
         spark_master: The cluster that Spark runs on.
     """
 
@@ -347,8 +346,8 @@ def answers_under(
     sources = by_table(where.data, query.asked.query.tables)
     with engines.engine(where.engine, sources, where.spark_master) as opened:
         sampler = engines.sampler()
-        must_fit(query.lowered, opened, sampler)
-        for one in query.lowered.mechanisms():
+        must_fit(query.compiled, opened, sampler)
+        for one in query.compiled.mechanisms():
             use.claim(str(one["name"]))
         return answered(query, opened, sampler, engines.lots())
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
+
+from msgspec.structs import replace
 
 from modicum.api.ports.engine import Engine, Sampler, SecretSource
 from modicum.core.errors import Code, InvariantError, Problem, check
 from modicum.core.redaction import scrubbed
 from modicum.query.aggregates import nodes_of
-from modicum.query.compiler import Line, Lowered
+from modicum.query.compiler import CompiledQuery, Line
 from modicum.query.contribution_bounds import UNBOUNDED
 from modicum.query.groups import groups_of
 from modicum.query.key_selection import Selection
@@ -22,21 +23,21 @@ from modicum.query.statistics import Exact, ExactPlan, KeyValue, Statistic
 Group = tuple[KeyValue, ...]
 
 
-def must_fit(lowered: Lowered, engine: Engine, sampler: Sampler) -> None:
+def must_fit(compiled: CompiledQuery, engine: Engine, sampler: Sampler) -> None:
     """Refuse what can be refused of a run before a row is read."""
-    engine.check(lowered.plan)
-    must_be_drawn(lowered, sampler)
+    engine.check(compiled.plan)
+    must_be_drawn(compiled, sampler)
 
 
 def answered(
     query: QueryFile, engine: Engine, sampler: Sampler, lots: SecretSource
 ) -> Answers:
     """Return the answers to a query whose loss is spent."""
-    lowered = query.lowered
+    compiled = query.compiled
 
     def work() -> Answers:
-        noisy = noisy_of(lowered, engine, sampler, lots)
-        return answers_of(lowered, noisy, query.confidence)
+        noisy = noisy_of(compiled, engine, sampler, lots)
+        return answers_of(compiled, noisy, query.confidence)
 
     return scrubbed(work, _unanswered())
 
@@ -52,10 +53,10 @@ def _unanswered() -> InvariantError:
     )
 
 
-def must_be_drawn(lowered: Lowered, sampler: Sampler) -> None:
+def must_be_drawn(compiled: CompiledQuery, sampler: Sampler) -> None:
     """Refuse noise that a sampler does not draw as it is priced."""
-    noise, unit = lowered.asked.noise, lowered.asked.unit
-    for line in lowered.lines:
+    noise, unit = compiled.asked.noise, compiled.asked.unit
+    for line in compiled.lines:
         norms = line.norms[unit]
         moved = (
             Fraction(max(norms.l1, 1))
@@ -63,25 +64,29 @@ def must_be_drawn(lowered: Lowered, sampler: Sampler) -> None:
             else Fraction(*root(max(norms.l2_squared, 1)))
         )
         sampler.check(noise, line.scale, moved)
-    selection = lowered.selection
+    selection = compiled.selection
     if selection is not None:
         sampler.check("laplace", selection.scale, Fraction(selection.l1[unit]))
 
 
 def noisy_of(
-    lowered: Lowered, engine: Engine, sampler: Sampler, lots: SecretSource
+    compiled: CompiledQuery, engine: Engine, sampler: Sampler, lots: SecretSource
 ) -> dict[str, dict[Group, int]]:
     """Return what an engine computes of a query, with noise; nothing is reserved."""
-    return _Run(lowered, engine, sampler, lots).noisy()
+    return _Run(compiled, engine, sampler, lots).noisy()
 
 
 class _Run:
     """One run of a query: exact numbers come in, noisy ones go out."""
 
     def __init__(
-        self, lowered: Lowered, engine: Engine, sampler: Sampler, lots: SecretSource
+        self,
+        compiled: CompiledQuery,
+        engine: Engine,
+        sampler: Sampler,
+        lots: SecretSource,
     ) -> None:
-        self._lowered = lowered
+        self._lowered = compiled
         self._engine = engine
         self._sampler = sampler
         self._lots = lots

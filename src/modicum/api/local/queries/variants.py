@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec import Struct, structs
 
 from modicum.api.local.alternatives.largest_fit import RUNGS, number_on, rung_below
 from modicum.api.local.alternatives.options import DeniedRelease
@@ -22,7 +23,6 @@ from modicum.api.local.explanation.remedies import Explanation, Fit, Option, Opt
 from modicum.core.document import from_python
 from modicum.core.errors import InputError
 from modicum.core.rationals import number_spelled
-from modicum.core.record import dataclass
 from modicum.query.query_file import QueryFile, read_query_file
 
 #: A smaller loss is looked for so many powers of ten down.
@@ -42,8 +42,7 @@ def of_query(query: QueryFile, decision: Decision) -> Decision:
     return msgspec.structs.replace(decision, again=again)
 
 
-@dataclass(frozen=True, slots=True)
-class DeniedQuery:
+class DeniedQuery(Struct, frozen=True):
     """A query, and the ledger that it was asked of.
 
     Attributes:
@@ -65,7 +64,7 @@ class DeniedQuery:
         with self.asked.look() as look:
             trials = Trials(look, self.query.described)
             if variant is not None and self._allows(trials, variant):
-                return replace(fit, release=variant)
+                return structs.replace(fit, release=variant)
             return trials.nothing(
                 vary, "the mechanisms of a query follow from what it asks for"
             )
@@ -111,7 +110,7 @@ class DeniedQuery:
             variant = self._as_query(one.release)
             later = one.kind == "wait"  # It was decided on that day.
             if variant is not None and (later or self._allows(trials, variant)):
-                yield replace(one, release=variant)
+                yield structs.replace(one, release=variant)
 
     def _with_loss(self) -> Fit:
         """Return the query with the largest loss that passes, in four digits."""
@@ -167,7 +166,7 @@ class DeniedQuery:
         }
         mechanisms = release["mechanisms"]
         assert isinstance(mechanisms, list)  # It was decided.
-        if len(mechanisms) != len(self.query.lowered.mechanisms()):
+        if len(mechanisms) != len(self.query.compiled.mechanisms()):
             return None
         for key in _PARTS:
             parts = [one[key] for one in mechanisms if key in one]

@@ -16,14 +16,8 @@ from modicum.api.schema.policy import NamedPolicy
 from modicum.core.errors import Problem
 from modicum.ledger import Event, Record, RuleLoss, State
 from modicum.ledger.decision.amounts import filled
-from modicum.ledger.log import events as escrow_events
-from modicum.ledger.log.events import Body, PolicyProposed, event_name
-from modicum.ledger.state.escrow import EscrowBody
 from modicum.ledger.state.past_vocabulary import redefined_units
 from modicum.policy import CompiledPolicy
-
-#: A remark is cut to so many characters in a list.
-_SHOWN = 60
 
 
 def entry_view(record: Record, event: Event) -> Entry:
@@ -32,56 +26,11 @@ def entry_view(record: Record, event: Event) -> Entry:
         seq=record.seq,
         at=event.at,
         actor=event.actor,
-        kind=event_name(event.body),
-        what=what_of(event.body),
+        kind=event.body.kind,
+        what=event.body.summary,
         blocking=getattr(event.body, "blocking", ()),
         hash=record.hash,
     )
-
-
-def what_of(body: Body) -> str:
-    """Return what an event is about, in few words."""
-    match body:
-        case (
-            escrow_events.PolicyActivated(name=name, digest=digest)
-            | PolicyProposed(name=name, digest=digest)
-        ):
-            return f"{name} {digest[:12]}"
-        case escrow_events.ApprovalGiven(
-            subject=subject, id=identifier, approves=approves
-        ):
-            named = identifier[:12] if subject == "policy" else identifier
-            return f"{subject} {named}: {'approved' if approves else 'rejected'}"
-        case escrow_events.Annotated(about=about, text=text):
-            said = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-            return f"{about}: {said}" if about else said
-        case (
-            escrow_events.GroupActivated(group=group)
-            | escrow_events.GroupRetired(group=group)
-        ):
-            return f"group {group}"
-        case (
-            escrow_events.DisclosureRecorded(id=identifier)
-            | escrow_events.RoundOpened(id=identifier)
-            | escrow_events.PlanCommitted(id=identifier)
-        ):
-            return identifier
-        case _ if isinstance(body, EscrowBody):
-            return _what_of_flow(body)
-        case _:
-            return body.release if isinstance(body.release, str) else body.release.id
-
-
-def _what_of_flow(body: EscrowBody) -> str:
-    match body:
-        case escrow_events.DataRegistered() | escrow_events.DataShredded():
-            return f"{body.id} version {body.version}"
-        case escrow_events.ContractProposed(contract=contract):
-            return f"{contract.flow} {contract.id}"
-        case escrow_events.FlowReleased(contract=contract, to=recipient):
-            return f"{contract[:12]} to {recipient}"
-        case _:
-            return body.contract[:12]
 
 
 def problems_view(problems: Iterable[Problem]) -> tuple[schema.Problem, ...]:

@@ -18,7 +18,6 @@ from modicum.api.schema.ledger import Head
 from modicum.api.schema.shape import Plain
 from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
 from modicum.ledger import RecordedRelease, Standing
-from modicum.ledger.log.events import event_name
 from modicum.ledger.log.recorded_release import RecordedMechanism
 from modicum.release import Vocabulary
 from modicum.release.parts import part_to_plain
@@ -76,7 +75,7 @@ def _event_view(one: ReleaseEntry) -> schema.ReleaseEvent:
         entry=one.seq,
         at=one.event.at,
         actor=one.event.actor,
-        kind=event_name(body),
+        kind=body.kind,
         approved_by=tuple(getattr(body, "approved_by", ())),
         blocking=tuple(getattr(body, "blocking", ())),
         reason=getattr(body, "reason", "") or getattr(body, "text", "") or None,

@@ -1,4 +1,4 @@
-"""Noise on the integers: discrete Laplace and discrete Gaussian."""
+"""Laplace noise on the integers."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from modicum.accounting.amounts import INFINITY
-from modicum.accounting.curves import NOTHING, Curve
-from modicum.accounting.decimals import precise, to_decimal
-from modicum.accounting.mechanisms.argument_ranges import (
+from modicum.accounting.argument_ranges import (
     require_above_zero,
     require_at_least_zero,
 )
-from modicum.accounting.mechanisms.declared_guarantee import (
-    EPS_LARGE,
-    concentrated,
-    pure_curve,
-    pure_mu2,
-)
-from modicum.accounting.mechanisms.laplace_gaussian import gaussian_rho
+from modicum.accounting.curves import EPS_LARGE, NOTHING, Curve, pure_curve, pure_mu2
+from modicum.accounting.decimals import precise, to_decimal
+from modicum.accounting.mechanisms.kind import Kind, Noise, noise_size, whole_number
+from modicum.accounting.mechanisms.laplace import SLIPS
 
 # 1 - exp(-1/scale) loses as many digits as the scale has; so many are paid for.
 _DIGITS_MAX = 500
@@ -108,38 +102,19 @@ def _divergence_at_one(e: Decimal, step: Decimal) -> Decimal:
     return e - 2 * t * step / (1 - t * t) * (1 - (-e).exp())
 
 
-@lru_cache(maxsize=4096)
-def discrete_gaussian(*, sensitivity_l2: Fraction, sigma: Fraction) -> Curve:
-    """Return the curve of adding discrete Gaussian noise to integers.
-
-    Args:
-        sensitivity_l2: Largest L2 change of the integer answers between neighbors,
-            in steps of the noise, >= 0.
-        sigma: The noise is k with a probability proportional to
-            exp(-k**2 / (2 sigma**2)), independently in each coordinate; in steps of
-            the noise, > 0.
-
-    Returns:
-        rho = sensitivity_l2**2 / (2 sigma**2), as for continuous noise, and
-        alpha*rho at each order. mu is infinite: discrete Gaussian noise is not
-        known to be Gaussian-DP. Pure eps is infinite.
-
-    Raises:
-        InputError: If the sensitivity is negative or sigma is not above 0.
-
-    Neighboring relation:
-        The one the L2 sensitivity holds under.
-
-    Source:
-        Canonne, Kamath & Steinke 2020, Thm 4 (arXiv:2004.00010), for any integer
-        shift; the divergences of independent coordinates add up.
-
-    Examples:
-        >>> curve = discrete_gaussian(sensitivity_l2=Fraction(1), sigma=Fraction(10))
-        >>> curve.rho, curve.mu2
-        (Fraction(1, 200), Decimal('Infinity'))
-    """
-    require_at_least_zero("the sensitivity", sensitivity_l2)
-    require_above_zero("sigma", sigma)
-    rho = gaussian_rho(sensitivity_l2=sensitivity_l2, sigma=sigma)
-    return concentrated(rho, mu2=INFINITY)
+KINDS = (
+    Kind(
+        "discrete-laplace",
+        (
+            noise_size("scale", "scale of the noise"),
+            whole_number("sensitivity", "largest L1 change of the integer answers"),
+        ),
+        lambda v: discrete_laplace(
+            sensitivity_l1=int(v["sensitivity"]), scale=v["scale"]
+        ),
+        norm="l1",
+        measure="eps",
+        slips=SLIPS,
+        noise=Noise("laplace", "scale"),
+    ),
+)

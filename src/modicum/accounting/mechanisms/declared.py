@@ -1,25 +1,42 @@
-"""Guarantees without a mechanism: what a proven number implies about anything."""
+"""Guarantees without a mechanism: what a declared number proves of anything."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from typing import assert_never
 
-from modicum.accounting.amounts import INFINITY, Amount, decimal_of, least, times
-from modicum.accounting.curves import NOTHING, Curve, interpolated
-from modicum.accounting.decimals import normal_tail, pi, precise, to_decimal
-from modicum.accounting.mechanisms.argument_ranges import (
+from modicum.accounting.amounts import INFINITY, least
+from modicum.accounting.argument_ranges import (
     require_at_least_zero,
     require_order,
     require_some,
 )
-
-# Beyond this, every smooth formula equals eps to more digits than are stored.
-EPS_LARGE = Fraction(10**7)
-# Up to this eps the normal quantile is computed; beyond it, bounded.
-_EPS_QUANTILE_MAX = Decimal(200)
+from modicum.accounting.budgets import (
+    ApproxBudget,
+    Budget,
+    GdpBudget,
+    PureBudget,
+    RenyiBudget,
+    Unlimited,
+    ZcdpBudget,
+)
+from modicum.accounting.curves import (
+    UNKNOWN,
+    Curve,
+    concentrated,
+    interpolated,
+    pure_curve,
+)
+from modicum.accounting.decimals import precise
+from modicum.accounting.mechanisms.kind import (
+    OF_GUARANTEE,
+    Kind,
+    Parameter,
+    description,
+)
+from modicum.core.errors import Code, InputError, Problem
 
 
 @lru_cache(maxsize=4096)
@@ -47,23 +64,6 @@ def declared_pure(*, eps: Fraction, delta: Fraction = Fraction(0)) -> Curve:
         (1000000000000, 462117157261)
     """
     return pure_curve(eps, delta)
-
-
-@precise
-def pure_curve(eps: Amount, delta: Fraction = Fraction(0)) -> Curve:
-    """Return the curve of any (eps, delta)-DP mechanism, for any amount eps.
-
-    Examples:
-        >>> curve = pure_curve(Fraction(1))
-        >>> f"{curve.rho:.6f} {curve.at(Fraction(2)):.6f}"
-        '0.462117 0.735326'
-    """
-    if eps == 0:
-        return Curve(NOTHING.eps, NOTHING.rho, NOTHING.mu2, NOTHING.renyi, delta)
-    if eps > EPS_LARGE:
-        return Curve(eps, eps, times(8, eps), lambda _: eps, delta)
-    e = decimal_of(eps)
-    return Curve(eps, pure_rho(e), pure_mu2(e), lambda a: _pure_rdp(e, a), delta)
 
 
 @lru_cache(maxsize=4096)
@@ -157,67 +157,86 @@ def declared_renyi(
     )
 
 
-def concentrated(rho: Amount, *, mu2: Amount) -> Curve:
-    """Return the curve of rho-zCDP, with GDP where that is proven too.
+def curve_of_guarantee(budget: Budget) -> Curve:
+    """Return the curve of any mechanism with a guarantee.
 
-    Examples:
-        >>> curve = concentrated(Fraction(1, 2), mu2=INFINITY)
-        >>> curve.eps, curve.at(Fraction(8))
-        (Decimal('Infinity'), Fraction(4, 1))
-    """
-    if rho == 0:
-        return NOTHING
-    return Curve(INFINITY, rho, mu2, lambda order: times(order, rho))
+    Args:
+        budget: The guarantee.
 
+    Returns:
+        The curve by the function above that is for its measure.
 
-def pure_rho(eps: Decimal) -> Decimal:
-    """Eps * tanh(eps/2), written so that nothing overflows.
+    Raises:
+        InputError: If it is unlimited.
 
-    Examples:
-        >>> f"{pure_rho(Decimal(1)):.6f}"
-        '0.462117'
-        >>> f"{pure_rho(Decimal(10**6)):.6f}"
-        '1000000.000000'
-    """
-    shrink = (-eps).exp()
-    return eps * (1 - shrink) / (1 + shrink)
-
-
-def _pure_rdp(e: Decimal, order: Fraction) -> Decimal:
-    a = to_decimal(order)
-    upper = (1 + (-(2 * a - 1) * e).exp()).ln()
-    lower = (1 + (-e).exp()).ln()
-    return e + (upper - lower) / (a - 1)
-
-
-def pure_mu2(eps: Decimal) -> Decimal:
-    """Return an upper bound of mu**2 for mu = 2 * quantile(e^eps / (1 + e^eps)).
-
-    Newton's method on ln P(Z > x) starts right of the root; the function is
-    concave and falling, so every iterate stays right of it: an upper bound.
+    Neighboring relation:
+        The one the guarantee holds under.
 
     Source:
-        mu is tight for pure DP: the trade-off function of an eps-DP mechanism lies
-        above the chord of the Gaussian one through its fixed point.
+        As for the function of its measure.
 
     Examples:
-        >>> f"{precise(pure_mu2)(Decimal(1)):.6f}"
-        '1.517911'
+        >>> curve = curve_of_guarantee(GdpBudget(Fraction(2)))
+        >>> curve.mu2, curve.rho
+        (Fraction(4, 1), Fraction(2, 1))
+        >>> curve_of_guarantee(Unlimited())
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: a cost must be a number
     """
-    if eps == 0:
-        return eps
-    ln_tail = -eps - (1 + (-eps).exp()).ln()  # ln of 1 / (1 + e^eps)
-    # P(Z > x) <= exp(-x^2/2)/2 gives a first x, and a sound one.
-    start_squared = 2 * (-ln_tail - Decimal(2).ln())
-    if eps > _EPS_QUANTILE_MAX or start_squared <= Decimal("1e-40"):
-        return 4 * max(start_squared, Decimal(0))
-    x = start_squared.sqrt()
-    root_two_pi = (2 * pi(60)).sqrt()
-    for _ in range(60):
-        tail = normal_tail(x)
-        density = (-x * x / 2).exp() / root_two_pi
-        step = (tail.ln() - ln_tail) * tail / density
-        x += step
-        if abs(step) < Decimal("1e-32"):
-            break
-    return 4 * x * x
+    match budget:
+        case PureBudget(eps=eps):
+            return declared_pure(eps=eps)
+        case ApproxBudget(eps=eps, delta=delta):
+            return declared_pure(eps=eps, delta=delta)
+        case ZcdpBudget(rho=rho):
+            return declared_zcdp(rho=rho)
+        case GdpBudget(mu=mu):
+            return declared_gdp(mu=mu)
+        case RenyiBudget(limits=limits):
+            return declared_renyi(dict(limits))
+        case Unlimited():
+            raise InputError(Problem(Code.NO_MEASURE, "a cost must be a number"))
+        case _:
+            assert_never(budget)
+
+
+def describe_declared(
+    *, attributes: Sequence[str], cost: Mapping[str, object], **more: object
+) -> dict[str, object]:
+    """Describe any mechanism by the guarantee it is known to have.
+
+    Args:
+        attributes: Attributes of the data it reads.
+        cost: By unit, `pure_dp(…)`, `approx_dp(…)`, `zcdp(…)` or `gdp(…)`.
+        more: `name`, `where`, `periods`, `groups`, labels and the other keys of the
+            release format.
+
+    Examples:
+        >>> describe_declared(attributes=["age"], cost={"user": {"eps": 1}})["cost"]
+        {'user': {'eps': 1}}
+    """
+    return description("declared", attributes, more, cost=cost)
+
+
+KINDS = (
+    Kind("declared", (), lambda _: UNKNOWN, relation=OF_GUARANTEE),
+    Kind(
+        "pure",
+        (Parameter("eps", "a proven pure epsilon"),),
+        lambda v: declared_pure(eps=v["eps"]),
+        relation=OF_GUARANTEE,
+    ),
+    Kind(
+        "zcdp",
+        (Parameter("rho", "a proven rho"),),
+        lambda v: declared_zcdp(rho=v["rho"]),
+        relation=OF_GUARANTEE,
+    ),
+    Kind(
+        "gdp",
+        (Parameter("mu", "a proven mu"),),
+        lambda v: declared_gdp(mu=v["mu"]),
+        relation=OF_GUARANTEE,
+    ),
+)

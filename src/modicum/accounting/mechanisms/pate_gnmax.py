@@ -5,9 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
+from modicum.accounting.argument_ranges import require_above_zero
 from modicum.accounting.curves import Curve
-from modicum.accounting.mechanisms.argument_ranges import require_above_zero
-from modicum.accounting.mechanisms.laplace_gaussian import gaussian
+from modicum.accounting.mechanisms.gaussian import gaussian
+from modicum.accounting.mechanisms.kind import Kind, noise_size
 
 
 @lru_cache(maxsize=4096)
@@ -37,3 +38,13 @@ def pate_gnmax(*, sigma: Fraction) -> Curve:
     """
     require_above_zero("sigma", sigma)
     return gaussian(rho=1 / sigma**2)
+
+
+KINDS = (
+    Kind(
+        "pate-gnmax",
+        (noise_size("sigma", "standard deviation of each count's noise"),),
+        lambda v: pate_gnmax(sigma=v["sigma"]),
+        relation="a change of everything that one teacher was given",
+    ),
+)

@@ -1,0 +1,255 @@
+"""A kind of mechanism: its curve, its parameters, and how a release describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from importlib import import_module
+
+from msgspec import Struct, field
+
+from modicum.accounting.curves import Curve
+from modicum.core.document import Node
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.rationals import number_text
+from modicum.core.reader import count, placed, positive, probability
+
+#: Parameters by name.
+Values = Mapping[str, Fraction]
+
+#: Relations that whoever states the parameters chooses.
+OF_SENSITIVITY = "that of the sensitivity"
+OF_GUARANTEE = "that of the guarantee"
+#: Larger whole parameters are refused in a release.
+WHOLE_MAX = 10**6
+
+
+class Parameter(Struct, frozen=True):
+    """A parameter of a kind of mechanism.
+
+    Attributes:
+        name: As it is typed.
+        meaning: What it is, in a few words.
+        rising: Whether the loss rises with it; that of noise falls.
+        default: What it is if not given; None if it must be.
+        least: It is at least this, or above it if `open_below`.
+        most: It is at most this, if there is a bound.
+        whole: Whether it is an integer.
+        open_below: Whether `least` itself is excluded.
+        least_by: A larger `least` that follows from the other parameters, if it does.
+    """
+
+    name: str
+    meaning: str
+    rising: bool = True
+    default: Fraction | None = None
+    least: Fraction = Fraction(0)
+    most: Fraction | None = None
+    whole: bool = False
+    open_below: bool = True
+    least_by: Callable[[Values], Fraction] | None = None
+
+    def check(self, value: Fraction) -> None:
+        """Refuse a value that is out of its range.
+
+        Raises:
+            InputError: If it is.
+        """
+        below = value < self.least or (self.open_below and value == self.least)
+        above = self.most is not None and value > self.most
+        broken = self.whole and value.denominator != 1
+        if below or above or broken:
+            word = "above" if self.open_below else "at least"
+            upper = "" if self.most is None else f", at most {self.most}"
+            number = "an integer" if self.whole else "a number"
+            raise InputError(
+                Problem(
+                    Code.OUT_OF_RANGE,
+                    f"{self.name} is {number_text(value)}",
+                    help=f"it is {number} {word} {self.least}{upper}",
+                )
+            )
+
+    def read(self, node: Node, what: str) -> Fraction:
+        """Return its value in a release file: no probability is 0 or 1 there.
+
+        Raises:
+            InputError: If it is no number, or out of its range.
+        """
+        if self.whole:
+            least = int(self.least)
+            return Fraction(count(node, what, at_least=least, at_most=WHOLE_MAX))
+        value = (probability if self.most == 1 else positive)(node, what)
+        with placed(node):
+            self.check(value)
+        return value
+
+
+def noise_size(name: str, meaning: str) -> Parameter:
+    """Return a parameter of which more costs less.
+
+    Examples:
+        >>> noise_size("scale", "scale of the noise").rising
+        False
+    """
+    return Parameter(name, meaning, rising=False)
+
+
+def whole_number(
+    name: str, meaning: str, default: int | None = 1, least: int = 1
+) -> Parameter:
+    """Return a parameter that counts something.
+
+    Examples:
+        >>> whole_number("answers", "independent answers").default
+        Fraction(1, 1)
+    """
+    given = None if default is None else Fraction(default)
+    return Parameter(
+        name,
+        meaning,
+        default=given,
+        least=Fraction(least),
+        whole=True,
+        open_below=False,
+    )
+
+
+def change(norm: str) -> Parameter:
+    """Return the sensitivity of a kind, 1 by default.
+
+    Examples:
+        >>> change("L1").meaning
+        'largest L1 change of the answer'
+    """
+    meaning = f"largest {norm} change of the answer"
+    return Parameter("sensitivity", meaning, default=Fraction(1))
+
+
+class Noise(Struct, frozen=True):
+    """How modicum itself draws the noise of a kind, on whole numbers.
+
+    Attributes:
+        law: What is drawn around 0: discrete `laplace` or `gaussian` noise.
+        scale: The parameter that is its scale.
+        made: From independent draws, as many as it takes, and the parameters to the
+            noise of one number; None if that is one draw. Its scale is then drawn
+            exactly, and not rounded up: more of it may cost more.
+    """
+
+    law: str
+    scale: str
+    made: Callable[[Iterator[int], Values], int] | None = None
+
+
+class Kind(Struct, frozen=True):
+    """A kind of mechanism.
+
+    With all its parameters it has a curve; with one of them left open it is a family,
+    whose open parameter can be calibrated to a budget. In a release, the sensitivity
+    stands by unit. A kind without one is a local randomizer: each instance answers
+    for itself, and a contribution bound says how often.
+
+    Attributes:
+        name: As it is typed.
+        parameters: All of them, the one to calibrate first by habit in front.
+        build: From all parameters to the curve.
+        relation: The neighboring relation under which the curve holds.
+        norm: The norm of its sensitivity, or None if it has no sensitivity.
+        measure: The measure in which a cost may be declared beside parameters.
+        repeats: The parameter that counts independent runs, if there is one.
+        target: The parameter that `eps` and `delta` find in a release, if one is.
+        slips: What people write instead of its parameters, each with the remedy.
+        of_rho: From a rho that is declared of such noise to its curve, if that is
+            more than the curve of any rho-zCDP mechanism.
+        on_sample: From all parameters and a rate to the curve on a Poisson sample, if
+            that is better than for any mechanism with its curve.
+        noise: How modicum draws its noise, if it does.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    build: Callable[[Values], Curve]
+    relation: str = OF_SENSITIVITY
+    norm: str | None = None
+    measure: str | None = None
+    repeats: str = ""
+    target: str = ""
+    slips: Mapping[str, str] = field(default_factory=dict)
+    of_rho: Callable[[Fraction], Curve] | None = None
+    on_sample: Callable[[Values, Fraction], Curve] | None = None
+    noise: Noise | None = None
+
+    @property
+    def described(self) -> Mapping[str, Parameter]:
+        """The parameters that a release gives under their own names."""
+        others = {"sensitivity", self.repeats}
+        return {p.name: p for p in self.parameters if p.name not in others}
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Those of them that have no default."""
+        return tuple(p.name for p in self.described.values() if p.default is None)
+
+    @property
+    def defaults(self) -> Values:
+        """The parameters that may be left out."""
+        return {p.name: p.default for p in self.parameters if p.default is not None}
+
+    @property
+    def local(self) -> bool:
+        """Whether it is a local randomizer."""
+        return self.norm is None and bool(self.parameters)
+
+    @property
+    def open_relation(self) -> bool:
+        """Whether whoever states the parameters chooses the neighbors."""
+        return self.relation in {OF_SENSITIVITY, OF_GUARANTEE}
+
+
+class Kinds(Mapping[str, Kind]):
+    """Kinds by name, each read from its module when it is first asked for.
+
+    Args:
+        table: Names, modules of this package, and where each can be named.
+        place: One of these places; the others are left out.
+    """
+
+    def __init__(self, table: Sequence[tuple[str, str, str]], place: str) -> None:
+        self._modules = {
+            name: module for name, module, places in table if place in places.split()
+        }
+        self._read: dict[str, Kind] = {}
+
+    def __getitem__(self, name: str) -> Kind:
+        if name not in self._read:
+            module = import_module(f"{__package__}.{self._modules[name]}")
+            self._read |= {kind.name: kind for kind in module.KINDS}
+        return self._read[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+def description(
+    kind: str,
+    attributes: Sequence[str],
+    more: Mapping[str, object],
+    **given: object,
+) -> dict[str, object]:
+    """Return a mechanism as it stands in a release file; what is None is left out.
+
+    Examples:
+        >>> description("laplace", ["age"], {"name": "n"}, scale=2, sensitivity=None)
+        {'mechanism': 'laplace', 'attributes': ('age',), 'scale': 2, 'name': 'n'}
+    """
+    # Anew, so that it does not change with the caller's list.
+    own = tuple(attributes) if isinstance(attributes, list) else attributes
+    present = {key: value for key, value in given.items() if value is not None}
+    return {"mechanism": kind, "attributes": own, **present, **more}

@@ -1,0 +1,135 @@
+"""The sparse vector technique: the first queries above a threshold."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+from modicum.accounting.amounts import Amount, least, plus
+from modicum.accounting.argument_ranges import require_above_zero
+from modicum.accounting.curves import Curve, composed, pure_curve
+from modicum.accounting.decimals import precise
+from modicum.accounting.mechanisms.kind import Kind, Parameter, whole_number
+from modicum.accounting.mechanisms.laplace import laplace
+
+
+@lru_cache(maxsize=4096)
+@precise
+def sparse_vector(
+    *, eps_threshold: Fraction, eps_queries: Fraction, positives: int
+) -> Curve:
+    """Return the curve of the sparse vector technique with fresh thresholds.
+
+    Args:
+        eps_threshold: The threshold's noise is Laplace of scale
+            sensitivity / eps_threshold, drawn anew after each positive; > 0.
+        eps_queries: The queries' noise is Laplace of scale
+            2 * sensitivity / eps_queries; > 0.
+        positives: The largest number of positive answers before it stops, >= 1. All
+            of them are charged, whether they come or not.
+
+    Returns:
+        `positives` times the loss up to the first positive; delta is 0. Negative
+        answers cost nothing, however many.
+
+    Raises:
+        InputError: If an argument is not above 0.
+
+    Neighboring relation:
+        The one each query's sensitivity holds under.
+
+    Source:
+        Lyu, Su & Li 2017, Thm 4 (arXiv:1603.01699), for pure eps. Renyi: shifting
+        the threshold by one sensitivity keeps every negative answer as likely and
+        costs the positive one exp(eps_queries); what remains is a post-processing
+        of the noisy threshold (as in Zhu & Wang 2020).
+
+    Examples:
+        >>> half = Fraction(1, 2)
+        >>> curve = sparse_vector(eps_threshold=half, eps_queries=half, positives=3)
+        >>> curve.eps
+        Fraction(3, 1)
+    """
+    require_above_zero("eps of the threshold", eps_threshold)
+    require_above_zero("eps of the queries", eps_queries)
+    require_above_zero("the number of positives", positives)
+    threshold = laplace(sensitivity_l1=eps_threshold, scale=Fraction(1))
+    pure = pure_curve(eps_threshold + eps_queries)
+
+    def renyi(order: Fraction) -> Amount:
+        return least(plus(threshold.at(order), eps_queries), pure.at(order))
+
+    one = Curve(pure.eps, pure.rho, pure.mu2, renyi)
+    return composed([(one, positives)])
+
+
+@lru_cache(maxsize=4096)
+def sparse_vector_one_threshold(
+    *, eps_threshold: Fraction, eps_queries: Fraction
+) -> Curve:
+    """Return the curve of the sparse vector technique with one threshold for all.
+
+    Args:
+        eps_threshold: The threshold's noise is Laplace of scale
+            sensitivity / eps_threshold, drawn once; > 0.
+        eps_queries: The queries' noise is Laplace of scale
+            2 * positives * sensitivity / eps_queries, for the largest number of
+            positive answers before it stops; > 0.
+
+    Returns:
+        The curve of any pure mechanism, at the sum of both; nothing better is
+        proven. delta is 0.
+
+    Raises:
+        InputError: If an argument is not above 0.
+
+    Neighboring relation:
+        The one each query's sensitivity holds under.
+
+    Source:
+        Lyu, Su & Li 2017, Thm 4 (arXiv:1603.01699).
+
+    Examples:
+        >>> half = Fraction(1, 2)
+        >>> sparse_vector_one_threshold(eps_threshold=half, eps_queries=half).eps
+        Fraction(1, 1)
+    """
+    require_above_zero("eps of the threshold", eps_threshold)
+    require_above_zero("eps of the queries", eps_queries)
+    return pure_curve(eps_threshold + eps_queries)
+
+
+_THRESHOLD = Parameter(
+    "eps-threshold", "the threshold's noise has scale 1/eps-threshold"
+)
+
+KINDS = (
+    Kind(
+        "sparse-vector",
+        (
+            Parameter("eps-queries", "the queries' noise has scale 2/eps-queries"),
+            _THRESHOLD,
+            whole_number(
+                "positives",
+                "largest number of positive answers; the threshold is drawn anew",
+            ),
+        ),
+        lambda v: sparse_vector(
+            eps_threshold=v["eps-threshold"],
+            eps_queries=v["eps-queries"],
+            positives=int(v["positives"]),
+        ),
+    ),
+    Kind(
+        "sparse-vector-one-threshold",
+        (
+            Parameter(
+                "eps-queries", "the queries' noise has scale 2*positives/eps-queries"
+            ),
+            _THRESHOLD,
+        ),
+        lambda v: sparse_vector_one_threshold(
+            eps_threshold=v["eps-threshold"], eps_queries=v["eps-queries"]
+        ),
+    ),
+)

@@ -1,0 +1,160 @@
+"""What happens in an escrow. This page is a storage format, as `events` is.
+
+None of it charges anything: what a flow costs is charged by the release that it names.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from modicum.ledger.log.contracts import Contract
+from modicum.ledger.log.event_kind import EventBody, event
+from modicum.ledger.log.field_codec import Digest, Digests, Keys
+
+#: How rows are written.
+Media: TypeAlias = Literal["csv", "parquet"]
+
+
+@event(
+    "data-registered", 4, "nothing", claims=False, shown="{0.id} version {0.version}"
+)
+class DataRegistered(EventBody, frozen=True):
+    """A version of a data set lies in the vault. Its first version says whose it is.
+
+    Attributes:
+        id: The data set.
+        version: The number of the version, from 1.
+        sealed: SHA-256 of its encrypted bytes.
+        media: How its rows are written.
+        table: What its table is, as canonical text: columns, types, what is public.
+        owners: Whose it is; by name the keys that their agreement must be signed with,
+            none if it need not be signed.
+        quorum: So many of them must agree.
+        contracts_max: So many contracts may wait or hold for one analyst at a time.
+        bits_max: So many bits may one person be told of it outside differential
+            privacy, in all.
+    """
+
+    id: str
+    version: int
+    sealed: Digest
+    media: Media
+    table: str
+    owners: Keys
+    quorum: int
+    contracts_max: int
+    bits_max: int
+
+
+@event("data-shredded", 4, "nothing", claims=False, shown="{0.id} version {0.version}")
+class DataShredded(EventBody, frozen=True):
+    """The key of a version was destroyed: nothing flows from it any more.
+
+    Attributes:
+        id: The data set.
+        version: The number of the version.
+        reason: Why.
+    """
+
+    id: str
+    version: int
+    reason: str
+
+
+@event(
+    "contract-proposed",
+    4,
+    "nothing",
+    claims=False,
+    shown="{0.contract.flow} {0.contract.id}",
+)
+class ContractProposed(EventBody, frozen=True):
+    """Somebody asks for a flow of data.
+
+    Attributes:
+        contract: The contract.
+        reason: Why.
+    """
+
+    contract: Contract
+    reason: str
+
+
+@event("contract-withdrawn", 4, "nothing", claims=False, shown="{0.contract:.12}")
+class ContractWithdrawn(EventBody, frozen=True):
+    """Who asked for a flow does not ask for it any more.
+
+    Attributes:
+        contract: The contract, by its digest.
+        reason: Why.
+    """
+
+    contract: Digest
+    reason: str
+
+
+@event("flow-begun", 4, "nothing", claims=False, shown="{0.contract:.12}")
+class FlowBegun(EventBody, frozen=True):
+    """Rows or withheld answers may be read from here on; the use is counted.
+
+    Attributes:
+        contract: The contract, by its digest.
+        run: The number of the run, from 1.
+    """
+
+    contract: Digest
+    run: int
+
+
+@event("flow-withheld", 4, "nothing", claims=False, shown="{0.contract:.12}")
+class FlowWithheld(EventBody, frozen=True):
+    """A run has ended, and what it computed lies in the vault.
+
+    Attributes:
+        contract: The contract, by its digest.
+        run: The number of the run.
+        results: By name, the SHA-256 of the encrypted bytes.
+    """
+
+    contract: Digest
+    run: int
+    results: Digests
+
+
+@event("flow-failed", 4, "nothing", claims=False, shown="{0.contract:.12}")
+class FlowFailed(EventBody, frozen=True):
+    """A run has ended without a result. Why is not told: it may be a fact about rows.
+
+    Attributes:
+        contract: The contract, by its digest.
+        run: The number of the run.
+    """
+
+    contract: Digest
+    run: int
+
+
+@event("flow-released", 4, "nothing", claims=False, shown="{0.contract:.12} to {0.to}")
+class FlowReleased(EventBody, frozen=True):
+    """Something that was withheld goes out from here on.
+
+    Attributes:
+        contract: The contract, by its digest.
+        to: Who is given it.
+    """
+
+    contract: Digest
+    to: str
+
+
+#: What happens in the escrow.
+EscrowBody: TypeAlias = (
+    DataRegistered
+    | DataShredded
+    | ContractProposed
+    | ContractWithdrawn
+    | FlowBegun
+    | FlowWithheld
+    | FlowFailed
+    | FlowReleased
+)
