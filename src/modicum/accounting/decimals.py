@@ -37,6 +37,7 @@ _TRAPS = [
 ]
 
 
+@lru_cache(maxsize=64)  # `localcontext` copies it.
 def _context(digits: int) -> decimal.Context:
     return decimal.Context(
         prec=digits,
@@ -136,24 +137,47 @@ def lowest(
         high: The upper end.
         within: How far from the bottom the point may be.
 
+    Source:
+        Brent 1973, Algorithms for Minimization without Derivatives, ch. 5.
+
     Examples:
         >>> f"{lowest(lambda x: (x - 2) ** 2, Decimal(0), Decimal(9)):.6f}"
         '2.000000'
     """
     with decimal.localcontext(_context(30)):
-        ratio = (Decimal(5).sqrt() - 1) / 2
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        at_left, at_right = function(left), function(right)
-        while high - low > within:
-            if at_left <= at_right:
-                high, right, at_right = right, left, at_left
-                left = high - ratio * (high - low)
-                at_left = function(left)
+        golden = (3 - Decimal(5).sqrt()) / 2
+        least = within / 2
+        best = second = third = low + golden * (high - low)
+        at_best = at_second = at_third = function(best)
+        step = earlier = Decimal(0)
+        while max(best - low, high - best) > within:
+            # The bottom of the parabola through the three best points, if steps shrink.
+            right = (best - second) * (at_best - at_third)
+            left = (best - third) * (at_best - at_second)
+            above = (best - second) * right - (best - third) * left
+            below = 2 * (left - right)
+            shrinks = 2 * abs(above) < abs(below * earlier)
+            if shrinks and low < best + above / below < high:
+                earlier, step = step, above / below
+                if min(best + step - low, high - best - step) < within:
+                    step = least if 2 * best < low + high else -least
             else:
-                low, left, at_left = left, right, at_right
-                right = low + ratio * (high - low)
-                at_right = function(right)
-        return (low + high) / 2
+                earlier = (low if 2 * best >= low + high else high) - best
+                step = golden * earlier
+            point = best + (step if abs(step) >= least else least.copy_sign(step))
+            at_point = function(point)
+            if at_point <= at_best:
+                low, high = (best, high) if point >= best else (low, best)
+                second, third, best = best, second, point
+                at_second, at_third, at_best = at_best, at_second, at_point
+                continue
+            low, high = (point, high) if point < best else (low, point)
+            if at_point <= at_second or second == best:
+                second, third = point, second
+                at_second, at_third = at_point, at_second
+            elif at_point <= at_third or third in {best, second}:
+                third, at_third = point, at_point
+        return best
 
 
 def normal_tail(x: Decimal) -> Decimal:
