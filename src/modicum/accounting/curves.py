@@ -55,16 +55,21 @@ class Curve:
     @precise
     def at(self, order: Fraction) -> Amount:
         """Return the Renyi divergence at an order above 1, by the best bound known."""
-        best = least(self.renyi(order), self.eps)
-        if not is_infinite(self.rho):
-            best = least(best, times(order, self.rho))
-        if not is_infinite(self.mu2):
-            best = least(best, times(order / 2, self.mu2))
-        return best
+        return _divergence(self, order, _slope(self))
 
     def loss(self) -> Loss:
         """Return the curve in the ledger's coordinates, rounded up."""
         return _projected(self)
+
+
+def _slope(curve: Curve) -> Amount:
+    """Return by what zCDP and Gaussian DP bound the divergence: it, times the order."""
+    return least(curve.rho, times(Fraction(1, 2), curve.mu2))
+
+
+def _divergence(curve: Curve, order: Fraction, slope: Amount) -> Amount:
+    bounds = (curve.renyi(order), curve.eps, times(order, slope))
+    return min((one for one in bounds if not is_infinite(one)), default=INFINITY)
 
 
 @lru_cache(maxsize=8192)
@@ -72,13 +77,13 @@ class Curve:
 def _projected(curve: Curve) -> Loss:
     if curve.delta >= 1:
         return Loss((*(INFINITE,) * (COORDINATES - 1), DELTA_UNIT))
-    pure = units(curve.eps)
+    pure, slope = units(curve.eps), _slope(curve)
     return Loss(
         (
             pure,
             min(units(curve.rho), pure),
             units(curve.mu2),
-            *(min(units(curve.at(order)), pure) for order in ORDERS),
+            *(min(units(_divergence(curve, order, slope)), pure) for order in ORDERS),
             min(ceil_units(curve.delta, DELTA_UNIT), DELTA_UNIT),
         )
     )
@@ -203,7 +208,7 @@ def concentrated(rho: Amount, *, mu2: Amount) -> Curve:
     """
     if rho == 0:
         return NOTHING
-    return Curve(INFINITY, rho, mu2, lambda order: times(order, rho))
+    return Curve(INFINITY, rho, mu2, UNKNOWN.renyi)
 
 
 def pure_rho(eps: Decimal) -> Decimal:
