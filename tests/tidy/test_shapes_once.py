@@ -28,7 +28,8 @@ STORED = {
     "modicum.ledger.log.events",
     "modicum.ledger.log.contracts",
     "modicum.ledger.log.recorded_release",
-    "modicum.ledger.log.fast_codec",
+    "modicum.ledger.log.escrow_events",
+    "modicum.ledger.log.codec",
     "modicum.ledger.proof.claims",
     "modicum.api.schema.signature",
 }

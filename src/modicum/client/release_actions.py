@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -155,7 +155,7 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
             return said
         missing = tuple(one.approval for one in missing_approvals(said.hearings))
         decision = msgspec.structs.replace(looked.decision, approvals=missing)
-        return replace(said, decision=decision)
+        return msgspec.structs.replace(said, decision=decision)
 
     def hearings(self, release: Description) -> tuple[ApprovalState, ...]:
         """Return where each approval stands that a release needs. Writes nothing.

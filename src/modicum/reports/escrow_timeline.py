@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from modicum.ledger.log.contracts import Contract, RawSignalTerms
 from modicum.ledger.log.escrow_events import (
     ContractProposed,
@@ -68,7 +70,6 @@ class VersionRecord:
     reason: str = ""
 
 
-@dataclass(slots=True)
 class DatasetRecord(DataSetTerms):
     """A data set.
 
@@ -78,7 +79,7 @@ class DatasetRecord(DataSetTerms):
     """
 
     id: str
-    versions: list[VersionRecord] = field(default_factory=list)
+    versions: list[VersionRecord] = msgspec.field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.evaluation import Description, price_release

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice
 
+import msgspec.structs
+
 from modicum.api.local.backfill import id_of, price_past, refuse_future
 from modicum.api.local.balances import Entry
 from modicum.api.local.evaluation import (
@@ -119,7 +121,7 @@ def vote_on_correction(
     why = reason_text(word.reason, "approving")
     digest, agreed = compiled.policy.digest, approved_by(heard)
     entry.add(PastRedescribed(now, before, digest, why, agreed))
-    return replace(said, corrected_in=state.seq, hearings=heard)
+    return msgspec.structs.replace(said, corrected_in=state.seq, hearings=heard)
 
 
 def made_already(
