@@ -623,7 +623,7 @@ DOCUMENTS = {
         "policy activate strict.yaml --reason less --accept-conflict attr:diagnosis"
         " --accept-conflict attr:lab_result --accept-conflict attr:salary",
     ),
-    "What somebody said": (
+    "Votes": (
         "release reject releases/07-new.yaml --reason no --actor olga"
         " --ledger people.db",
         "policy approve policy.yaml --reason yes --actor olga --ledger people.db",

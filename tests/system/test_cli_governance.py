@@ -58,7 +58,7 @@ def test_people_agree_and_the_release_goes_on() -> None:
     assert listed["approvals"][0]["left"] == ["olga", "pavel"]
     approve = ("release", "approve", "public.yaml", "--reason", "fine")
     run(*approve, "--actor", "ann", code=Exit.NEEDS_APPROVAL)
-    (said,) = document(*approve, "--actor", "olga")["said"]
+    (said,) = document(*approve, "--actor", "olga")["votes"]
     assert (said["by"], said["approves"], said["id"]) == ("olga", True, "r-1")
     reject = ("release", "reject", "r-1", "--reason", "no", "--actor", "pavel")
     assert "rejected by pavel" in run(*reject)
@@ -123,7 +123,7 @@ def test_the_active_policy_asks_people_about_the_next_one() -> None:
     assert "rejected by olga" in run(*reject, "--actor", "olga")
     run(*back, "--actor", "ann", code=Exit.NEEDS_APPROVAL)
     approve = ("policy", "approve", "policy.yaml", "--reason", "yes")
-    assert document(*approve, "--actor", "olga")["said"][0]["subject"] == "policy"
+    assert document(*approve, "--actor", "olga")["votes"][0]["subject"] == "policy"
     run(*back, "--actor", "olga", code=Exit.NEEDS_APPROVAL)
     run(*back, "--actor", "ann")
 
@@ -141,7 +141,7 @@ def test_who_agrees_to_a_policy_sees_what_history_exceeds() -> None:
     assert conflict in run(*approve)
     listed = len(document("ledger", "list")["entries"])
     told = document(*approve)
-    assert (told["said"][0]["repeated"], told["said"][0]["entry"]) == (True, listed)
+    assert (told["votes"][0]["repeated"], told["votes"][0]["entry"]) == (True, listed)
     assert [
         (one["rule"], one["made"], one["accepted"]) for one in told["conflicts"]
     ] == [
@@ -388,7 +388,7 @@ def test_people_sign_with_keys_that_the_policy_names() -> None:
     approve = ("release", "approve", "public.yaml", "--reason", "x", "--actor", "olga")
     told = run(*approve, code=Exit.NEEDS_APPROVAL)
     assert "MOD607" in told
-    (said,) = document(*approve, "--key", "olga.key", *secret)["said"]
+    (said,) = document(*approve, "--key", "olga.key", *secret)["votes"]
     assert said["key"] == raw
     assert f"olga approved as officer, signed with {raw[:12]}" in run(
         "release", "approvals", "public.yaml"
@@ -397,7 +397,7 @@ def test_people_sign_with_keys_that_the_policy_names() -> None:
     assert (found["approvals"], found["signed_approvals"]) == (1, 1)
     assert "1 of 1 approvals are signed, and hold" in run("ledger", "verify")
     reject = ("release", "reject", "public.yaml", "--reason", "x", "--actor", "olga")
-    assert document(*reject)["said"][0]["key"] is None
+    assert document(*reject)["votes"][0]["key"] is None
 
 
 @pytest.mark.usefixtures("folder")

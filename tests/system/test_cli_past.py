@@ -197,7 +197,7 @@ def test_a_correction_that_was_made_does_not_stop_others() -> None:
     for _ in range(2):  # Whether it is the first time or not.
         assert "correction of release `old-2`: described so already" in run(*APPROVE)
     assert "OVER" not in run("status")
-    corrected = document(*APPROVE)["said"]
+    corrected = document(*APPROVE)["votes"]
     assert [one["repeated"] for one in corrected] == [True] * 3
     assert all(one["entry"] == one["corrected_in"] for one in corrected)
     reject = ("release", "reject", *APPROVE[2:])

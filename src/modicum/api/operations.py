@@ -21,6 +21,7 @@ from modicum.api.schema import (
     ledger,
     plan,
     policy,
+    policy_change,
     release,
     risk,
     signature,
@@ -214,7 +215,7 @@ REQUEST: Final = _get("/requests/{release:path}", approval.RequestDetails)
 POLICIES: Final = _get("/policies", policy.PolicyList)
 LINT_POLICY: Final = _send("/policies:lint", policy.Lint, POLICY_FILE)
 COMPILE_POLICY: Final = _send("/policies:compile", policy.CompiledPage, POLICY_FILE)
-DIFF_POLICY: Final = _send("/policies:diff", policy.Differences, POLICY_FILE)
+DIFF_POLICY: Final = _send("/policies:diff", policy_change.Differences, POLICY_FILE)
 SIMULATE_POLICY: Final = _job("/policies:simulate", POLICY_FILE)
 WEIGH_POLICY: Final = _send("/policies:weigh", approval.Activation, POLICY_FILE, 409)
 ACTIVATE_POLICY: Final = _step(

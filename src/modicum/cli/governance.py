@@ -144,11 +144,12 @@ def _say(
     as_json: bool,
 ) -> None:
     from modicum.api.local.views.approvals import receipt_view
+    from modicum.api.schema.approval import CastVotes
 
     named = list(named_releases(subject))
     said = in_turn(named, lambda one: verb(office, one), _name)
     if as_json:
-        print_json({"said": [receipt_view(one) for one in said]})
+        print_json(CastVotes(votes=tuple(map(receipt_view, said))))
         return
     for one in said:
         print_vote(one)

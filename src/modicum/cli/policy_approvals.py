@@ -71,6 +71,7 @@ def approve(
     """
     from modicum.api.local.views.approvals import conflicts_view, receipt_view
     from modicum.api.local.views.ledger import problems_view
+    from modicum.api.schema.approval import CastVotes
 
     with reporting(as_json=as_json):
         said = governance_of(ledger, actor).approve_policy(
@@ -83,11 +84,11 @@ def approve(
         assert weighed is not None
         if as_json:
             print_json(
-                {
-                    "said": [receipt_view(said)],
-                    "conflicts": conflicts_view(weighed),
-                    "problems": problems_view(weighed.problems),
-                }
+                CastVotes(
+                    votes=(receipt_view(said),),
+                    conflicts=conflicts_view(weighed),
+                    problems=problems_view(weighed.problems),
+                )
             )
             return
         print_vote(said)
@@ -106,13 +107,14 @@ def reject(
 ) -> None:
     """Refuse that a policy takes the place of the active one."""
     from modicum.api.local.views.approvals import receipt_view
+    from modicum.api.schema.approval import CastVotes
 
     with reporting(as_json=as_json):
         said = governance_of(ledger, actor).reject_policy(
             _named(subject), reason=reason, key=signer_of(key, passphrase_file)
         )
         if as_json:
-            print_json({"said": [receipt_view(said)]})
+            print_json(CastVotes(votes=(receipt_view(said),)))
         else:
             print_vote(said)
 

@@ -63,8 +63,13 @@ def diff(
     Leaves with 4 if the releases already made exceed a rule that is new or tighter,
     or that they did not exceed under the old policy.
     """
+    from msgspec.structs import asdict
+
     from modicum.api.local.governance.activation import may_deny_more
-    from modicum.cli.policy_text import diff_to_dict, print_diff
+    from modicum.api.local.views.ledger import problems_view
+    from modicum.api.local.views.policy_changes import differences_view, what_if_view
+    from modicum.api.schema.policy_change import PolicyComparison
+    from modicum.cli.policy_text import print_diff
     from modicum.policy.changes.differences import differences
 
     if new is None:
@@ -80,7 +85,14 @@ def diff(
         )
         problems = met.problems if met else []
         if as_json:
-            print_json(diff_to_dict(before, after, found, met))
+            print_json(
+                PolicyComparison(
+                    **asdict(differences_view(before, after, found)),
+                    history=None if met is None else what_if_view(met.what_if),
+                    exceeded_before=tuple(sorted(met.before)) if met else (),
+                    problems=problems_view(problems),
+                )
+            )
         else:
             several = _several(before) or _several(after)
             print_diff(found, met, several_units=several, whole=show_all)

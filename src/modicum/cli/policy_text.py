@@ -25,7 +25,6 @@ from modicum.cli.policy_rules import when_text
 from modicum.cli.policy_simulation_text import past_releases
 from modicum.core.errors import Problem
 from modicum.core.rationals import DELTA_UNIT, number_spelled
-from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, RuleChange, Verdict
 from modicum.policy.rule_profile import Neighbors, RuleProfile, coordinate_words
 from modicum.policy.rules import Stage
@@ -261,29 +260,6 @@ def _ids(replayed: Sequence[Replayed]) -> str:
     kept = ids[: fitting(len(ids), NAMES)]
     more = f" … {len(ids) - len(kept)} more" if len(kept) < len(ids) else ""
     return (": " + " ".join(kept) + more) if ids else ""
-
-
-# --- JSON -----------------------------------------------------------------------
-
-
-def diff_to_dict(
-    old: CompiledPolicy,
-    new: CompiledPolicy,
-    found: Differences,
-    met: Met | None,
-) -> dict[str, object]:
-    """Return the documented JSON form (docs/reference/json.md)."""
-    from msgspec.structs import asdict
-
-    from modicum.api.local.views.ledger import problems_view
-    from modicum.api.local.views.policy_changes import differences_view, what_if_view
-
-    return {
-        **asdict(differences_view(old, new, found)),
-        "history": None if met is None else what_if_view(met.what_if),
-        "exceeded_before": sorted(met.before) if met else [],
-        "problems": problems_view(met.problems) if met else [],
-    }
 
 
 #: How many contexts of a scope are explained at once.

@@ -19,7 +19,8 @@ import modicum as mo
 from modicum.api.local.policies.replay import history_of
 from modicum.api.local.policies.what_if import what_if
 from modicum.api.local.views.policy_changes import differences_view, simulation_view
-from modicum.api.schema.policy import CompiledPage, Differences, Rule
+from modicum.api.schema.policy import CompiledPage, Rule
+from modicum.api.schema.policy_change import Differences
 from modicum.api.schema.shape import plain
 from modicum.policy.changes.differences import differences
 

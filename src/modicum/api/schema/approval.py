@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from modicum.api.schema.ledger import Head
-from modicum.api.schema.policy import DiffConflict, PolicyName
+from modicum.api.schema.policy import PolicyName
+from modicum.api.schema.policy_change import DiffConflict
 from modicum.api.schema.problem import Problem
 from modicum.api.schema.release import Decision
 from modicum.api.schema.shape import Digest, Input, Plain, Shape, Text
@@ -259,6 +260,21 @@ class VoteReceipt(Receipt, frozen=True, kw_only=True):
     roles: tuple[str, ...]
     corrected_in: int | None
     approvals: tuple[ApprovalStatus, ...]
+
+
+class CastVotes(Shape, frozen=True, kw_only=True):
+    """Votes that were cast just now, one for each thing that they are about.
+
+    Attributes:
+        votes: The votes.
+        conflicts: Of an approval of a policy, the rules that history exceeds under it;
+            none of them is accepted.
+        problems: Of an approval of a policy, why rules show less than was released.
+    """
+
+    votes: tuple[VoteReceipt, ...]
+    conflicts: tuple[ActivationConflict, ...] | UnsetType = UNSET
+    problems: tuple[Problem, ...] | UnsetType = UNSET
 
 
 class Reason(Input, frozen=True, kw_only=True):

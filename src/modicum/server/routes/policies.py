@@ -13,9 +13,7 @@ from starlette.responses import Response
 from modicum.api import operations
 from modicum.api.local.views.ledger import problems_view
 from modicum.api.permissions.actions import Action
-from modicum.api.schema.policy import (
-    Lint,
-)
+from modicum.api.schema.policy import Lint
 from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.inputs.body import body_of

@@ -16,7 +16,8 @@ from modicum.api.local.views.ledger import problems_view
 from modicum.api.local.views.policy_changes import conflict_view, differences_view
 from modicum.api.local.visibility import masked
 from modicum.api.permissions.actions import Action
-from modicum.api.schema.policy import CompiledPage, DiffConflict, Differences
+from modicum.api.schema.policy import CompiledPage
+from modicum.api.schema.policy_change import DiffConflict, Differences
 from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.inputs.body import body_of

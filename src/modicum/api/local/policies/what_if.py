@@ -19,7 +19,7 @@ from modicum.api.local.policies.replay import (
     TakenBack,
     Turn,
 )
-from modicum.api.schema.policy import Assumption
+from modicum.api.schema.policy_change import Assumption
 from modicum.core.errors import Problem
 from modicum.ledger import Balances, RecordedRelease, RuleLoss, decide
 from modicum.ledger.decision.balances import facts_of

@@ -12,6 +12,7 @@ from modicum.api.local.policies.replay import History
 from modicum.api.local.policies.what_if import Change, Replayed, WhatIf
 from modicum.api.local.views.ledger import problems_view
 from modicum.api.schema import policy as schema
+from modicum.api.schema import policy_change
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.policy import RuleSpent
 from modicum.ledger import RuleLoss
@@ -33,10 +34,10 @@ def spent_view(loss: RuleLoss) -> RuleSpent:
     )
 
 
-def conflict_view(conflict: Conflict) -> schema.Conflict:
+def conflict_view(conflict: Conflict) -> policy_change.Conflict:
     """Return a rule that history exceeds."""
     fits = conflict.fits
-    return schema.Conflict(
+    return policy_change.Conflict(
         **asdict(spent_view(conflict.loss)),
         budget=budget_text(conflict.rule.budget),
         fits=None if fits is None else budget_text(fits),
@@ -46,19 +47,19 @@ def conflict_view(conflict: Conflict) -> schema.Conflict:
 
 def simulation_view(
     compiled: CompiledPolicy, history: History, found: WhatIf
-) -> schema.Simulation:
+) -> policy_change.Simulation:
     """Return what a policy would have decided."""
     policy = compiled.policy
-    return schema.Simulation(
+    return policy_change.Simulation(
         policy=schema.PolicyName(name=policy.name, digest=policy.digest),
         ledger=Head(seq=history.seq, head=history.head),
         **asdict(what_if_view(found)),
     )
 
 
-def what_if_view(found: WhatIf) -> schema.WhatIf:
+def what_if_view(found: WhatIf) -> policy_change.WhatIf:
     """Return a history under a policy."""
-    return schema.WhatIf(
+    return policy_change.WhatIf(
         totals=totals(found),
         releases=tuple(map(_replayed_view, found.replayed)),
         closest=tuple(map(spent_view, found.closest)),
@@ -69,8 +70,8 @@ def what_if_view(found: WhatIf) -> schema.WhatIf:
     )
 
 
-def _replayed_view(one: Replayed) -> schema.Replayed:
-    return schema.Replayed(
+def _replayed_view(one: Replayed) -> policy_change.Replayed:
+    return policy_change.Replayed(
         entry=one.attempt.seq,
         release=one.attempt.release.id,
         then=one.attempt.outcome,
@@ -82,10 +83,10 @@ def _replayed_view(one: Replayed) -> schema.Replayed:
     )
 
 
-def totals(found: WhatIf) -> schema.Totals:
+def totals(found: WhatIf) -> policy_change.Totals:
     """Return how many releases a policy would have allowed, denied, and so on."""
     allowed = sum(one.allowed for one in found.replayed)
-    return schema.Totals(
+    return policy_change.Totals(
         attempts=len(found.replayed),
         allowed=allowed,
         denied=len(found.replayed) - allowed,
@@ -97,9 +98,9 @@ def totals(found: WhatIf) -> schema.Totals:
 
 def differences_view(
     old: CompiledPolicy, new: CompiledPolicy, found: Differences
-) -> schema.PolicyDiff:
+) -> policy_change.PolicyDiff:
     """Return how two policies differ."""
-    return schema.PolicyDiff(
+    return policy_change.PolicyDiff(
         old=_named(old),
         new=_named(new),
         same_document=found.same_document,
@@ -107,7 +108,7 @@ def differences_view(
         counts={one.value: found.counts.get(one, 0) for one in Verdict},
         rules=tuple(map(_change_view, found.rules)),
         declared=tuple(
-            schema.DeclaredChange(
+            policy_change.DeclaredChange(
                 verdict=one.verdict.value, subject=one.subject, text=one.text
             )
             for one in found.declared
@@ -119,9 +120,9 @@ def _named(compiled: CompiledPolicy) -> schema.PolicyName:
     return schema.PolicyName(name=compiled.policy.name, digest=compiled.policy.digest)
 
 
-def _change_view(change: RuleChange) -> schema.RuleChange:
+def _change_view(change: RuleChange) -> policy_change.RuleChange:
     old, new = change.old_budget, change.new_budget
-    return schema.RuleChange(
+    return policy_change.RuleChange(
         verdict=change.verdict.value,
         stage=change.stage.value,
         scope=change.scope,
