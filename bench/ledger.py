@@ -369,7 +369,7 @@ def report(name: str, place: Callable[[], str], folder: Path, plan: Plan) -> Non
     how = (
         f"a sync with {plan.sync_us} us added, simulated"
         if plan.sync_us
-        else ("the disk as it is")
+        else ("the disk exactly")
     )
     print(f"\n## {name}, {how}\n")
     small = raw_syncs(folder, plan, 200)

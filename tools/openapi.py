@@ -87,7 +87,7 @@ def _told_less(old: Json, before: Json, new: Json, after: Json) -> Iterator[str]
     for status in (one for one in before["responses"] if one < "300"):
         later = after["responses"].get(status)
         if later is None:
-            yield f"it does not answer {status} any more"
+            yield f"it does not respond {status} any more"
             continue
         told = _fields(old, _answer(old, before["responses"][status]))
         tells = _fields(new, _answer(new, later))

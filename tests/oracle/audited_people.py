@@ -125,7 +125,7 @@ class People:
         if (compiled.digest, compiled.name) != (body["digest"], body["name"]):
             yield "its text is of another policy"
         if [*self.proposers(body["digest"])]:
-            yield "it is proposed already"
+            yield "it is already proposed"
         if self._policy and self._policy.digest == body["digest"]:
             yield "it is already active"
 
@@ -208,7 +208,7 @@ class People:
         if agreed is None:
             yield "it is reserved without approval"
         elif sorted(agreed) != body["approved_by"]:
-            yield "it names others than those who agreed"
+            yield "it names approvers who did not approve"
 
     def _ill_corrected(self, body: Plain, by: str) -> Iterator[str]:
         """Yield what is wrong with a correction: too few agree, or only who asks."""
@@ -230,7 +230,7 @@ class People:
         if agreed is None:
             yield "it is corrected without approval"
         elif sorted(agreed) != body["approved_by"]:
-            yield "the correction names others than those who agreed"
+            yield "the correction names approvers who did not approve"
 
     def _agreed(
         self,

@@ -84,7 +84,7 @@ def test_an_auditor_needs_a_bundle_and_a_public_key(
     asked = ("audit", "verify", "acme.modicum-audit", "--public-key", "key.pem.pub")
     said = run(*asked, "--checkpoint", "kept.json", "--require-checkpoint")
     assert "chain ok, 13 entries, 6 decisions replayed, all match" in said
-    assert "all 13 entries are vouched for by keys that you named" in said
+    assert "all 13 entries are signed by trusted keys" in said
     found = document(*asked)
     assert found["head"] == HEAD
     assert found["pinned"] == 13

@@ -69,7 +69,7 @@ def test_new_rows_wait_until_another_owner_agrees(desk: Desk) -> None:
     desk.register()
     assert "when its owners agree" in desk.escrow("pavel", *GIVEN)
     listed = desk.escrow("olga", "list", "--data")
-    assert "version 2: csv, entry 3, waits for its owners" in listed
+    assert "version 2: csv, entry 3, waiting for its owners" in listed
     told: Any = data(desk)
     digest = told[0]["versions"][1]["digest"]
     approves = f"escrow approve people --version 2 --content {digest}"

@@ -103,7 +103,7 @@ def test_a_query_is_shown_below_its_contract(desk: Desk) -> None:
     shown = desk.escrow("olga", "show", "q")
     assert "\n\nquery r-1:\n  | release: r-1\n" in shown
     assert "\\n" not in shown
-    assert "exact answers, too, for scores; they never go out" in shown
+    assert "also exact answers, for scores; they are never disclosed" in shown
     listed = desk.escrow("olga", "list")
     assert listed.splitlines()[0].split() == [
         "CONTRACT",
@@ -118,7 +118,7 @@ def test_a_query_is_shown_below_its_contract(desk: Desk) -> None:
 
 def test_who_asks_is_told_what_is_next(desk: Desk) -> None:
     asked = desk.escrow("amir", "submit", "output", "out", "q", *WHY)
-    assert asked.endswith("next:  its owners look at it:  modicum escrow show out\n")
+    assert asked.endswith("next: its owners review it:  modicum escrow show out\n")
     desk.escrow("olga", "approve", "out", *WHY)
     said = desk.escrow("pavel", "approve", "out", *WHY)
     assert said.endswith("next:  modicum escrow receive out\n")

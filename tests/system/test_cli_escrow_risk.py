@@ -55,7 +55,7 @@ def test_everybody_sees_the_same_public_choice() -> None:
     (text,) = told
     assert "epsilon    0.6\n" in text
     assert "claim      dp: no row was read" in text
-    assert "it fits: what it asks for is no more than  loss: {user: {eps: 0.6}}" in text
+    assert "it meets the target: its loss is at most  loss: {user: {eps: 0.6}}" in text
     assert "EYES" not in text
     assert "25" not in text
 

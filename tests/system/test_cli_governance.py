@@ -273,7 +273,7 @@ def test_what_is_past_is_not_of_a_day_to_come(folder: Path) -> None:
     output = run(*record, code=Exit.INVALID)
     assert "error[MOD106]: `released_on` is 9999-12-30, and today is " in output
     assert "--> old.yaml:1:" in output
-    assert "help: correct the date, or submit what is not out yet" in output
+    assert "help: correct the date, or submit what is not yet published" in output
     refused = document(*record, code=Exit.INVALID)
     assert refused["error"]["code"] == "MOD106"
     # Nothing is written, not one byte.
@@ -395,7 +395,7 @@ def test_people_sign_with_keys_that_the_policy_names() -> None:
     )
     found = document("ledger", "verify")
     assert (found["approvals"], found["signed_approvals"]) == (1, 1)
-    assert "1 of 1 approvals are signed, and hold" in run("ledger", "verify")
+    assert "1 of 1 approvals are signed, and all signatures are valid" in run("ledger", "verify")
     reject = ("release", "reject", "public.yaml", "--reason", "x", "--actor", "olga")
     assert document(*reject)["votes"][0]["key"] is None
 

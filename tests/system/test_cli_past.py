@@ -126,7 +126,7 @@ def test_a_person_is_asked_whether_to_record_without_periods(
 @pytest.mark.usefixtures("folder")
 def test_a_check_says_that_missing_periods_are_charged_to_every_day() -> None:
     write([views("asked", rho=0.001)])
-    notice = "it names no `periods`: it is charged to every day"
+    notice = "it has no `periods`: it is charged to every day"
     assert notice in run("release", "check", "past.json")
     write([views("asked", rho=0.001, periods="2026-04-01")])
     assert "`periods`" not in run("release", "check", "past.json")
@@ -156,7 +156,7 @@ def test_two_people_correct_past_releases() -> None:
     assert "old-0: a correction is asked for (entry 5)" in output
     # Each of them is still over while the others are charged to every day.
     assert "with one alone, over their limit: day (old-0, old-1, old-2)" in output
-    assert "another person agrees by  modicum release approve FILE" in output
+    assert "another person approves it with  modicum release approve FILE" in output
     told = document(*ask, "--actor", "ann")["corrections"]
     assert [one["request"] and one["request"]["repeated"] for one in told] == [True] * 3
     assert "old-2" in run("request", "list")
@@ -166,7 +166,7 @@ def test_two_people_correct_past_releases() -> None:
     agreed = run(*approve, "--actor", "bob")
     assert "correction of release `old-0` approved by bob" in agreed
     assert "`requester`" not in agreed
-    assert "it is charged as it is described now (entry" in agreed
+    assert "it is charged exactly now described (entry" in agreed
     assert "OVER" not in run("status")
     told = document(*ask, "--actor", "ann")["corrections"]
     assert [one["request"] for one in told] == [None] * 3
@@ -187,15 +187,15 @@ def test_a_correction_that_was_made_does_not_stop_others() -> None:
     write(dated[2:])
     output = run(*ASK)
     assert "with it, over their limit: day" in output
-    assert "another person agrees by  modicum release approve old-2" in output
+    assert "another person approves it with  modicum release approve old-2" in output
     run(*APPROVE)
     write([views("old-0"), dated[1], dated[2]])  # One needs no correction.
     run(*ASK)
-    assert "`old-0`: described so already (entry 2)" in run(*APPROVE)
+    assert "`old-0`: already described so (entry 2)" in run(*APPROVE)
     write(dated)
     run(*ASK)
     for _ in range(2):  # Whether it is the first time or not.
-        assert "correction of release `old-2`: described so already" in run(*APPROVE)
+        assert "correction of release `old-2`: already described so" in run(*APPROVE)
     assert "OVER" not in run("status")
     corrected = document(*APPROVE)["votes"]
     assert [one["repeated"] for one in corrected] == [True] * 3

@@ -181,9 +181,9 @@ def test_ids_of_rounds_and_falling_shares_are_refused(folder: Path) -> None:
     assert mistake("open", "round-3", exit_code=4) == "MOD703"
     assert mistake("open", "--unlock", "patient=0.4", exit_code=4) == "MOD703"
     told = plan("open", "--unlock", "patient=0.4", exit_code=4)
-    assert "help: a share never falls: unlock patient=0.5 or more, or leave it" in told
+    assert "help: shares never decrease: unlock patient=0.5 or more, or leave it" in told
     told = plan("open", "round-3", exit_code=4)
-    assert "help: give the next round an id of its own" in told
+    assert "help: give the next round a different id" in told
     assert mistake("open", "\x1b[31mred", exit_code=4) == "MOD002"
     assert mistake("open", "two words", exit_code=4) == "MOD107"
 
@@ -246,7 +246,7 @@ def test_a_plan_is_made_shown_and_written_and_reserves_nothing(folder: Path) -> 
     assert seq() == before == told["ledger"]["seq"]
     (folder / "much.yaml").write_text(request("much", "99", 1, ""))
     nothing = plan("run", "much.yaml", "--out", "none.json")
-    assert "written to none.json; it accepts nothing, and reserves nothing" in nothing
+    assert "written to none.json; no request is accepted, nothing is reserved" in nothing
     assert "plan commit" not in nothing
     shown = plan("show", "plan.json")
     assert shown.startswith(f"{told['plan']}, round `round-3`, by dpk, on entry 7\n")
@@ -290,7 +290,7 @@ def test_an_id_where_a_file_is_meant_and_the_other_way_round(folder: Path) -> No
         assert "and not the plan's id" in plan(*command, exit_code=4)
     told = plan("show", "plan.jsno", exit_code=4)
     assert "there is no file `plan.jsno`, and no plan has such an id" in told
-    assert f"the ledger knows no plan `{made}`" in plan("show", made, exit_code=4)
+    assert f"unknown plan `{made}`" in plan("show", made, exit_code=4)
 
 
 def test_a_warning_counts_requests_that_name_no_groups(folder: Path) -> None:
@@ -307,7 +307,7 @@ def test_a_warning_counts_requests_that_name_no_groups(folder: Path) -> None:
     told = plan("run", "one.yaml", "--out", "one.json")
     assert "warning: 1 request of 1 names no `groups`, and so reads those" in told
     assert plan("why-not", "one.json", "small").splitlines()[2:] == [
-        "  all: nothing is unlocked there: the release names no `groups`, and so reads"
+        "  all: nothing is unlocked: the release names no `groups`, and so reads"
         " also those that have not begun",
         "  name those that are open:  groups: {from: 1, to: 3}",
     ]

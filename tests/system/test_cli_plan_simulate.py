@@ -296,7 +296,7 @@ def test_both_engines_say_the_same(file: Path) -> None:
 
 def test_labels_are_not_looked_at_and_that_is_said() -> None:
     result = invoke("simulate", "--workload", "s1", "--rounds", 1)
-    assert "labels of requests are not looked at" in result.stderr
+    assert "labels of requests are ignored" in result.stderr
 
 
 # --- several seeds --------------------------------------------------------------------

@@ -187,7 +187,7 @@ def test_simulate_shows_what_would_have_been_decided(folder: Path) -> None:
     ]
     assert (
         "46 releases: 42 let in, 4 denied; 1 denied now, 0 allowed now;"
-        " 2 recorded ones go over a limit"
+        " 2 recorded ones exceed a limit"
     ) in found
     assert "closest to their limit at the end" in found
     assert all(line == line.rstrip() for line in found.splitlines())
@@ -228,7 +228,7 @@ def test_explain_a_rule(folder: Path) -> None:
         "above   attr:diagnosis @black-box, cat:health/member @standard and 3 more",
         "below   marketing @standard",
         "ledger  before 0.7546 of eps 1, left 0.2453",
-        "        Gaussian noise may still cost rho 0.007939",
+        "        remaining for a Gaussian mechanism: rho = 0.007939",
         "        spent by r-0023 (rho 0.00263, 23 %)",
     ):
         assert line in found, line

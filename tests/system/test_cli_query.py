@@ -169,7 +169,7 @@ def test_a_plan_that_is_denied_leaves_with_3() -> None:
 def test_a_plan_shows_how_keys_are_told() -> None:
     write("views", asked.BY_TOPIC, discover={"delta": Fraction("1e-7")})
     text = run("query", "plan", "views.yaml", code=Exit.DENIED)
-    assert "groups of the answer: found by noise" in text
+    assert "groups of the answer: noisy discovery" in text
     assert "told from" in text
 
 
@@ -220,7 +220,7 @@ def test_one_row_is_spoken_of_as_one() -> None:
     assert "1 rows" not in text
     assert "at most 1 row of each user-day, then 1 row of each user-month is" in text
     assert "one user-day: 1 row comes and 1 goes" in text
-    assert "one user-month: 1 row comes, or goes" in text
+    assert "one user-month: adds or removes at most 1 row" in text
 
 
 def test_what_would_pass_is_said_in_words_of_the_query() -> None:
@@ -228,7 +228,7 @@ def test_what_would_pass_is_said_in_words_of_the_query() -> None:
     for command in (["plan"], ["run", "--data", "views=views.csv"]):
         name, *more = command
         text = run("query", name, "views.yaml", *more, code=Exit.DENIED)
-        assert "what would pass: loss of user-day: rho 0.05 instead of 0.06" in text
+        assert "would be allowed with: loss of user-day: rho 0.05 instead of 0.06" in text
         assert "sigma" not in text
 
 
@@ -379,7 +379,7 @@ def test_a_query_is_run_once() -> None:
     run("query", "run", "views.yaml", "--data", "views=views.parquet")
     again = error("query", "run", "views.yaml", "--data", "views=views.parquet")
     assert again["code"] == Code.RELEASE_STATE.value
-    assert again["message"].startswith("query `views` was answered already")
+    assert again["message"].startswith("query `views` was already answered")
     assert "new id" in again["help"]
     write("views", bounds={"user-day": 9})
     other = error("query", "run", "views.yaml", "--data", "views=views.parquet")
@@ -612,7 +612,7 @@ def test_a_draft_overwrites_nothing(folder: Path) -> None:
     assert "error[MOD708]: tables.yaml already exists" in done.output
     assert run("query", "init", "views.csv", "--out", "-").startswith("# A draft:")
     done = RUNNER.invoke(app, ["query", "init", "views.csv", "views.parquet"])
-    assert "two tables would be called `views`" in done.output
+    assert "two tables would be named `views`" in done.output
 
 
 def test_a_file_that_is_no_table_is_refused_without_its_rows(folder: Path) -> None:

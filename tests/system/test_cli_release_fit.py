@@ -174,7 +174,7 @@ def test_a_balance_shows_the_fullest_cell_and_who_filled_it(folder: Path) -> Non
     assert "cell   country CH, birth 1991 to 1992, 2026-04, the fullest of 3" in said
     assert "spent  rho 0.4\n" in said
     assert "limit  rho 0.5\n" in said
-    assert "Gaussian noise may still cost rho 0.1\n" in said
+    assert "remaining for a Gaussian mechanism: rho = 0.1\n" in said
     assert [line.split()[0] for line in said.splitlines()[-2:]] == ["b", "a"]
     only = run("ledger", "balance", "pay @standard", "--top", "1")
     assert only.endswith("… 1 more (--top)\n")

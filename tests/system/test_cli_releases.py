@@ -90,7 +90,7 @@ def test_what_is_asked_of_no_ledger_says_so(folder: Path) -> None:
     where = ("--policy", "policy.yaml", "--ledger", "ledgr.db")
     assert "on an empty ledger" in run("release", "check", "one.yaml", *where)
     run("release", "check", "one.yaml", "--ledger", "ledgr.db", code=Exit.USAGE)
-    said = "there is no ledger at ledgr.db: an empty one is asked"
+    said = "there is no ledger at ledgr.db: using an empty one"
     Path("much.yaml").write_text(
         "{release: much, mechanisms: [{mechanism: gaussian, attributes: [age],"
         " sensitivity: {user: {l2: 1}}, sigma: 0.1}]}"
@@ -266,7 +266,7 @@ def test_a_release_is_shown_with_all_that_is_known_of_it() -> None:
     run("release", "submit", "part.yaml", "--actor", "ben")
     told = run("release", "show", "part")
     for words in (
-        "part: reserved (came in with entry 2)",
+        "part: reserved (entry 2)",
         "release-reserved by ben",
         "reserved until 20",
         "where birth 1990 to 1991, country CH or DE",
@@ -306,7 +306,7 @@ def test_a_sample_is_told_wherever_its_release_is() -> None:
     Path("sampled.yaml").write_text(json.dumps(told))
     run("init", "--policy", "policy.yaml")
     said = "on a fresh Poisson sample of 10 % by user"
-    note = f"mechanism `counts` runs {said}, which nobody may see"
+    note = f"mechanism `counts` runs {said}, which must stay secret"
     assert f"note: {note}" in run("release", "check", "sampled.yaml")
     decided = document("release", "submit", "sampled.yaml")
     assert note in decided["notices"]

@@ -110,7 +110,7 @@ def test_rows_lie_in_memory_alone_and_only_while_they_are_read(town: Town) -> No
         (b"person;town;income\n1;north;low\n", "csv", "semicolons"),
         (b"1,north,low\n2,south,high\n", "csv", "has the name of none"),
         (b"person,town\n1,north\n", "csv", "has no column `income`"),
-        (ROWS, "parquet", "it is no Parquet file"),
+        (ROWS, "parquet", "it is not a Parquet file"),
         (b"PAR1" + ROWS + b"PAR1", "parquet", "cannot be opened"),
     ],
 )
@@ -144,5 +144,5 @@ def test_what_was_shredded_is_gone_for_good(town: Town) -> None:
 def test_an_unknown_tier_is_none(town: Town) -> None:
     ws = open_escrow(town.folder / "ledger.db", town.place)
     assert ws.equipment is not None
-    with pytest.raises(mo.UsageError, match="there is no sandbox `docker`"):
+    with pytest.raises(mo.UsageError, match="unknown sandbox `docker`"):
         ws.equipment.sandbox("docker")

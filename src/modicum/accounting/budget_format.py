@@ -54,7 +54,7 @@ def read_measured(
     if len(measures) > 1:
         raise fail(
             Code.KEYS_CONFLICT,
-            f"{what} is stated in {' and in '.join(measures)}; state it in one measure",
+            f"{what} mixes the measures {' and '.join(measures)}; use one measure",
             node,
         )
     budget = _read_one(fields, read_delta) if measures else None
@@ -64,7 +64,7 @@ def read_measured(
     elif "delta" in fields:
         raise fail(
             Code.KEYS_CONFLICT,
-            f"only eps goes with a delta, in {what}",
+            f"only eps takes a delta, in {what}",
             fields.key_node("delta"),
         )
     fields.finish()

@@ -109,7 +109,7 @@ def with_parameter(budget: Budget, value: Fraction) -> Budget:
                 Problem(
                     Code.MAP_MEASURE,
                     f"the budget {budget_text(budget)} has no single parameter",
-                    help="state the changed budget itself",
+                    help="give the changed budget itself",
                 )
             )
         case Unlimited():

@@ -111,7 +111,7 @@ def _losses(curve: Curve, target: Budget) -> list[tuple[Amount, Fraction]]:
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
-                    "an unlimited budget asks for no noise at all",
+                    "an unlimited budget needs no noise",
                     help="give a target, such as an epsilon and a delta",
                 )
             )
@@ -236,7 +236,7 @@ def _bracket(family: Family, target: Budget) -> tuple[_Point, _Point | None]:
             Code.OUT_OF_RANGE,
             f"no {family.name} meets {budget_text(target)}; tried up to"
             f" {brief(here.at)}",
-            notes=("the mechanism has no proof in this measure, or costs too much",),
+            notes=("the mechanism has no proven loss in this measure, or its loss is too large",),
             help="choose another target, such as an epsilon with a delta",
         )
     )
@@ -350,7 +350,7 @@ def most(curve: Callable[[int], Curve], target: Budget) -> int:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"even one does not meet {budget_text(target)}",
+                f"even one run does not meet {budget_text(target)}",
                 help="add noise, or choose a larger target",
             )
         )

@@ -118,12 +118,12 @@ def _not_one_open(kind: Kind, opened: list[Parameter]) -> InputError:
     return InputError(
         Problem(
             Code.MISSING_KEY,
-            f"one parameter of `{kind.name}` is found from a target; open: {names}"
+            f"only one parameter of `{kind.name}` can be found from a target; missing: {names}"
             if opened
-            else f"all parameters of `{kind.name}` are given: none is left to find",
+            else f"all parameters of `{kind.name}` are given: none is missing",
             help="give all parameters but one"
             if opened
-            else f"leave one out, or ask for it: {first}=?",
+            else f"leave one out, or write {first}=?",
         )
     )
 
@@ -193,7 +193,7 @@ def _refuse(kind: Kind, sampling: str) -> None:
         raise InputError(
             Problem(
                 Code.NOT_SUPPORTED,
-                f"nothing is known about samples drawn by `{sampling}`",
+                f"no bound is known for samples drawn by `{sampling}`",
                 notes=("a shuffled batch is neither of the two",),
                 help=f"choose {' or '.join(f'`{name}`' for name in SAMPLINGS)}",
             )
@@ -202,7 +202,7 @@ def _refuse(kind: Kind, sampling: str) -> None:
         raise InputError(
             Problem(
                 Code.NOT_SUPPORTED,
-                f"the steps of `{kind.name}` are on samples already",
+                f"the steps of `{kind.name}` already run on samples",
                 help="change its sampling-rate, or sample `gaussian`",
             )
         )
@@ -210,7 +210,7 @@ def _refuse(kind: Kind, sampling: str) -> None:
         raise InputError(
             Problem(
                 Code.NOT_SUPPORTED,
-                f"`{kind.name}` holds for {kind.relation}, which no sample amplifies",
-                help="leave it unsampled",
+                f"`{kind.name}` holds for {kind.relation}, which sampling does not amplify",
+                help="do not sample it",
             )
         )

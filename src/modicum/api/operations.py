@@ -62,9 +62,9 @@ POLICY_FILE: Final = Document(
     {"$ref": "#/components/schemas/Policy"},
 )
 DISCLOSURE_FILE: Final = Document("a disclosure, as in a file", {"type": "object"})
-PLAN_FILE: Final = Document("a plan, as the job that made it tells", {"type": "object"})
+PLAN_FILE: Final = Document("a plan, as returned by its job", {"type": "object"})
 REQUESTS_FILE: Final = Document(
-    "requests: releases, each maybe with its `utility`",
+    "requests: releases, each with an optional `utility`",
     {"type": "array", "minItems": 1, "items": _RELEASE},
     (LINES,),
 )
@@ -166,7 +166,7 @@ SUBMIT_RELEASE: Final = _step(
     "/releases",
     release.Decision,
     RELEASE_FILE,
-    also={202: (approval.Request, "people are asked first")},
+    also={202: (approval.Request, "subject to approval")},
 )
 BACKFILL: Final = _step("/releases:record-past", release.Decision, RELEASE_FILE)
 START_RELEASE: Final = _step(

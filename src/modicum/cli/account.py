@@ -46,13 +46,13 @@ def mechanism(
         str | None,
         typer.Option(
             "--for",
-            help="Find the parameter that is not given, or is written NAME=?, for this"
+            help="Find the missing parameter, or the one written NAME=?, for this"
             " target: eps=E; eps=E,delta=D; rho=R; mu=M; rdp=ORDER:R.",
             metavar="TARGET",
         ),
     ] = None,
     times: Annotated[
-        int, typer.Option(min=1, help="How often it runs, fixed in advance.")
+        int, typer.Option(min=1, help="The number of runs, fixed in advance.")
     ] = 1,
     show_all: Annotated[
         bool, typer.Option("--list", help="Show the kinds and their parameters.")
@@ -109,7 +109,7 @@ def _asked(given: list[str] | None) -> tuple[str, list[str]]:
     """Return the parameter that is to be found, written NAME=?, and the other words."""
     asked = [word for word in given or () if word.endswith("=?")]
     if len(asked) > 1:
-        raise typer.BadParameter("only one parameter can be found: one `=?`")
+        raise typer.BadParameter("only one parameter can be open: one `=?`")
     others = [word for word in given or () if word not in asked]
     return (asked[0].removesuffix("=?") if asked else ""), others
 
@@ -118,7 +118,7 @@ def _mechanism(given: list[str] | None) -> tuple[Kind, Values]:
     from modicum.accounting.named_mechanisms import kind_named
 
     if not given:
-        raise typer.BadParameter("name a kind of mechanism, or give --list")
+        raise typer.BadParameter("give a kind of mechanism, or --list")
     return kind_named(given[0]), words.settings(given[1:])
 
 
@@ -151,7 +151,7 @@ def subsample(
         ),
     ] = "poisson",
     steps: Annotated[
-        int, typer.Option("--steps", min=1, help="How many runs, on fresh samples.")
+        int, typer.Option("--steps", min=1, help="The number of runs, each on a fresh sample.")
     ] = 1,
     delta: Delta = None,
     as_json: Json = False,
@@ -187,7 +187,7 @@ def subsample(
             return
         _print_head(kind, known, steps)
         print(f"  {method} samples of rate {_exact(share)}, under {SAMPLINGS[method]}:")
-        print("  secret, and drawn afresh for each run")
+        print("  secret, and drawn anew for each run")
         _print_curves({"ALL AT MOST": whole, "SAMPLED AT MOST": sampled})
         _print_epsilon("all: ", whole, delta)
         _print_epsilon("sampled: ", sampled, delta)
@@ -325,7 +325,7 @@ GuaranteeDelta = Annotated[
     str | None, typer.Option("--delta", help="The delta of epsilon.", metavar="NUMBER")
 ]
 Runs = Annotated[
-    int, typer.Option("--times", min=1, help="How often it runs, fixed in advance.")
+    int, typer.Option("--times", min=1, help="The number of runs, fixed in advance.")
 ]
 
 # --- convert --------------------------------------------------------------------
@@ -357,15 +357,15 @@ def convert(
     method: Annotated[
         str | None,
         typer.Option(
-            "--method", help="A named conversion; without it, the tightest that holds."
+            "--method", help="A named conversion; by default, the tightest valid one."
         ),
     ] = None,
     relation: Annotated[
         str,
-        typer.Option("--relation", help="The neighboring relation that is proven."),
+        typer.Option("--relation", help="The neighboring relation of the guarantee."),
     ] = "add-remove",
     to_relation: Annotated[
-        str | None, typer.Option("--to-relation", help="The one that is asked.")
+        str | None, typer.Option("--to-relation", help="The neighboring relation of the result.")
     ] = None,
     show_all: Annotated[
         bool, typer.Option("--list", help="Show the named conversions.")
@@ -408,7 +408,7 @@ def _target(
         "rdp": ("rdp", order, "--order"),
     }
     if to not in asked:
-        raise typer.BadParameter(f"--to: `{to}` is none of {', '.join(asked)}")
+        raise typer.BadParameter(f"--to: `{to}` is not one of {', '.join(asked)}")
     measure, at, option = asked[to]
     if at is None and measure in {"delta", "rdp"}:
         raise typer.BadParameter(f"--to {to} needs {option}")

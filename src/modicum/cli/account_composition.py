@@ -70,7 +70,7 @@ def batch(
         if at is None:
             raise typer.BadParameter("give --delta, or `delta` in the file")
         if not 0 < at < 1:
-            raise typer.BadParameter("--delta: it must lie strictly between 0 and 1")
+            raise typer.BadParameter("--delta: it must be strictly between 0 and 1")
         figures = _figures(read, at)
         if as_json:
             print_json(_to_dict(read, at, figures))
@@ -104,8 +104,8 @@ def _adaptive(read: Batch, delta: Fraction) -> Figure:
     return Figure(
         "adaptive",
         _filter_figure(read.total(), delta),
-        f"filter {FILTER}, each run charged by itself",
-        "holds even if each mechanism is chosen after seeing all earlier outputs",
+        f"filter {FILTER}, each run charged separately",
+        "valid even if each mechanism is chosen after seeing all earlier outputs",
     )
 
 
@@ -142,8 +142,8 @@ def _pld(read: Batch, delta: Fraction) -> Figure:
         "pld",
         read,
         compute,
-        "every parameter was fixed before the first output; noise of Laplace and"
-        " discrete kinds is on a single number; never to be used as a filter",
+        "every parameter was fixed before the first output; Laplace and discrete"
+        " noise is on a single number; not valid as a filter",
     )
 
 
@@ -162,8 +162,8 @@ def _pld_charged(read: Batch, delta: Fraction) -> Figure:
         "pld-charged",
         read,
         compute,
-        "as for pld; the batch as a whole may be chosen after seeing earlier outputs,"
-        " and is charged before it starts",
+        "as for pld; the batch as a whole may depend on earlier outputs, and is"
+        " charged before it starts",
     )
 
 
@@ -257,10 +257,10 @@ def compose(
     ],
     delta: Annotated[
         str | None,
-        typer.Option("--delta", help="Convert to epsilon here.", metavar="NUMBER"),
+        typer.Option("--delta", help="The delta of epsilon.", metavar="NUMBER"),
     ] = None,
     charges: Annotated[
-        bool, typer.Option("--charges", help="Show every entry that is charged.")
+        bool, typer.Option("--charges", help="Show every charged entry.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -277,7 +277,7 @@ def compose(
         question = read_question(load_release(file))
         at = words.number(delta, "--delta") if delta is not None else question.delta
         if at is not None and not 0 < at < 1:
-            raise typer.BadParameter("--delta: it must lie strictly between 0 and 1")
+            raise typer.BadParameter("--delta: it must be strictly between 0 and 1")
         engine = Engine(question.entries, question.axes, question.target)
         answers = _answers(engine, at)
         if as_json:
@@ -339,7 +339,7 @@ def _print_composed(
         )
     print_table(table)
     if 0 < answers["delta"].units < DELTA_UNIT:
-        note("note: eps, rho and mu hold but for an event of probability delta")
+        note("note: eps, rho and mu hold except with probability delta")
     finite = [
         name
         for name, joint in answers.items()
@@ -359,7 +359,7 @@ _CHARGES_SHOWN = 12
 def _print_move(
     entries: Sequence[Entry], joint: Joint, measure: str, every: bool
 ) -> None:
-    print(f"{'worst move' if joint.exact else 'costliest move found'} in {measure}:")
+    print(f"{'worst move' if joint.exact else 'most expensive move found'} in {measure}:")
     print(f"  {joint.move.text}")
     charges = joint.move.charges
     for charge in charges if every else charges[:_CHARGES_SHOWN]:
@@ -378,10 +378,10 @@ def _print_unproven(entries: Sequence[Entry], joint: Joint) -> None:
         if min(charge.loss.coordinates[EPS], charge.loss.coordinates[RHO]) >= INFINITE
     ]
     note(
-        "note: nothing finite is proven for such a change of "
+        "note: no finite bound is proven for such a change of "
         + (", ".join(unproven[:_CHARGES_SHOWN]) or "some entries")
-        + "; say what each is proven for (`proven-for`), or which bound on a user's"
-        " records is enforced (`rows`)"
+        + "; give the unit that each is proven for (`proven-for`), or an enforced"
+        " bound on a user's records (`rows`)"
     )
 
 

@@ -62,7 +62,7 @@ def guarantee(text: str, times: int) -> Guarantee:
         case {"mu": mu, **rest} if not rest:
             return Guarantee("mu", mu, times=times)
     raise typer.BadParameter(
-        f"`{text}` is none of eps=E; eps=E,delta=D; rho=R; mu=M; rdp=ORDER:R,..."
+        f"`{text}` is not one of eps=E; eps=E,delta=D; rho=R; mu=M; rdp=ORDER:R,..."
     )
 
 

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from modicum.reports.statement import Statement
 
 app = typer.Typer(
-    help="Hand a ledger to an auditor, check it offline, and report on it.",
+    help="Export a ledger for an auditor, verify it offline, and report on it.",
     no_args_is_help=True,
 )
 
 Bundle = Annotated[Path, typer.Argument(help="The audit bundle.")]
 OptionalBundle = Annotated[
     Path | None,
-    typer.Argument(help="The audit bundle; without one, the ledger is read."),
+    typer.Argument(help="The audit bundle; by default, the ledger."),
 ]
 
 
@@ -210,7 +210,7 @@ def _print_bits(statement: Statement) -> None:
     """Print what went out that no epsilon describes, by person and data set."""
     for one in statement.story.escrow.bits:
         if one.told:
-            told = f"{one.person} was told {one.told} bits of {one.data}"
+            told = f"{one.person} received {one.told} bits of {one.data}"
             limit = f"not differentially private; {one.allowed} are allowed"
             print(printable(f"  {told}, {limit}"))
 
@@ -218,7 +218,7 @@ def _print_bits(statement: Statement) -> None:
 def refuse_no_output(output: Path | None, *, as_json: bool) -> None:
     """Refuse to check a whole ledger for nothing."""
     if output is None and not as_json:
-        raise typer.BadParameter("name a file with  -o, or ask for  --json")
+        raise typer.BadParameter("name a file with  -o, or use  --json")
 
 
 def _refuse_both(context: typer.Context, bundle: Path | None) -> None:

@@ -39,14 +39,14 @@ def backfill(
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it means; write nothing.")
+        bool, typer.Option("--dry-run", help="Show the effect; write nothing.")
     ] = False,
     full: Annotated[
         bool, typer.Option("--full", help="Explain every rule of every release.")
     ] = False,
     yes: Annotated[
         bool,
-        typer.Option("--yes", help="Record releases that name no `periods` unasked."),
+        typer.Option("--yes", help="Record releases without `periods`, without asking."),
     ] = False,
     actor: Actor = None,
     as_json: Json = False,
@@ -116,10 +116,10 @@ def _confirm(
     )
     if ask and not (as_json or not sys.stdin.isatty()):
         note(f"warning: {warning}")
-        typer.confirm("Record them all the same?", abort=True, err=True)
+        typer.confirm("Record them anyway?", abort=True, err=True)
     elif ask:
         raise typer.BadParameter(
-            f"{warning}; name their `periods`, or say that you mean it",
+            f"{warning}; give their `periods`, or confirm",
             param_hint="--yes",
         )
     else:
@@ -178,7 +178,7 @@ def _summary(decisions: Sequence[Decision], *, dry_run: bool) -> str:
     over = sorted({rule for one in decisions for rule in one.over_limit})
     verb = "would be recorded" if dry_run else "recorded"
     told = [f"{new} release{'' if new == 1 else 's'} {verb}"]
-    told += [f"{again} stood already"] if again else []
+    told += [f"{again} already existed"] if again else []
     if over:
         more = len(over) - _OVER_NAMED
         named = ", ".join(over[:_OVER_NAMED]) + (
@@ -230,15 +230,15 @@ def _redescribed_lines(found: Sequence[tuple[str, Requested | None]]) -> Iterato
     it = "it" if len(found) == 1 else "one alone"
     for name, asked in found:
         if asked is None:
-            yield f"{name}: described so already; nothing is asked for"
+            yield f"{name}: already described so; nothing to request"
             continue
         again = " already" if asked.repeated else ""
-        yield f"{name}: a correction is asked for{again} (entry {asked.request.seq})"
+        yield f"{name}: a correction is requested{again} (entry {asked.request.seq})"
         over = ", ".join(asked.decision.over_limit)
-        rules = f"over their limit: {over}" if over else "none of its rules is over"
+        rules = f"over their limit: {over}" if over else "none of its rules is over its limit"
         shared.append((name, f"with {it}, {rules}"))
         shared.extend((name, line) for line in approval_lines(asked.hearings))
     yield from once(shared)
     if shared:
         named = shared[0][0] if len(found) == 1 else "FILE"
-        yield f"  another person agrees by  modicum release approve {named} --reason …"
+        yield f"  another person approves it with  modicum release approve {named} --reason …"

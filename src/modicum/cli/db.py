@@ -67,16 +67,16 @@ def restore(
         str | None,
         typer.Option(
             "--head",
-            help="A head noted elsewhere: the backup must have that entry. The hash,"
-            " or the first 12 digits of it or more.",
+            help="A head that you recorded: the backup must contain it. The hash, or"
+            " at least its first 12 digits.",
         ),
     ] = None,
     known_heads: Annotated[
         list[str] | None,
         typer.Option(
             "--known-head",
-            help="The head of a backup, as it was printed when that was made: the"
-            " backup must end with it. May be given more than once: any of them.",
+            help="The head of a backup, as printed when it was made: the backup"
+            " must end with it. Repeatable: one of them must match.",
             metavar="HEAD",
         ),
     ] = None,
@@ -102,7 +102,7 @@ def restore(
         if noted is None and not known:
             note(
                 "note: nothing shows that this is the latest backup: compare its head"
-                " with one that was noted elsewhere"
+                " with one that you recorded"
             )
 
 
@@ -121,15 +121,14 @@ def _print_restored(ledger: str, done: Restored) -> None:
     report = done.verified.report
     print(
         f"{ledger}: restored, {report.entries} entries,"
-        f" {report.decisions} decisions taken again and agree\n  head {report.head}"
+        f" {report.decisions} decisions replayed, all match\n  head {report.head}"
     )
     if done.verified.noted is not None:
-        print(f"  the noted hash is that of entry {done.verified.noted}")
+        print(f"  the given hash is that of entry {done.verified.noted}")
     print(
-        f"  the last entry is of {done.at}; every loss since then is forgotten\n"
-        "  before anybody decides on it: bring in what was started, published or"
-        " recorded"
-        " since, with  modicum release backfill"
+        f"  the last entry is of {done.at}; every loss since then is missing\n"
+        "  before using it, record what was started, published or recorded since"
+        " then, with  modicum release backfill"
     )
 
 
@@ -139,7 +138,7 @@ def upgrade(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Change nothing; leave with 7 if tables are out of date."
+            "--check", help="Change nothing; exit with code 7 if tables are out of date."
         ),
     ] = False,
     as_json: Json = False,
@@ -165,7 +164,7 @@ def upgrade(
             )
         elif changed:
             print(
-                f"{shown(ledger)}: tables brought from version {before.stored}"
+                f"{shown(ledger)}: tables upgraded from version {before.stored}"
                 f" to {found.stored}"
             )
         elif found.stored == found.current:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def demo(
     name: Annotated[
-        str, typer.Argument(help="Which example.", metavar="[NAME]")
+        str, typer.Argument(help="The example.", metavar="[NAME]")
     ] = "acme-health",
     folder: Annotated[
         Path | None,
-        typer.Option("--dir", help="Where to leave its files; by default ./NAME."),
+        typer.Option("--dir", help="The folder for its files; by default ./NAME."),
     ] = None,
 ) -> None:
     """Make an example organization and show the main job on it."""
@@ -41,10 +41,10 @@ def _tell(made: Demo) -> None:
     print("The policy compiles to rules:")
     print_counts(made.workspace.policy())
     over = [decision for decision in made.past if decision.over_limit]
-    print(f"\nThe past: {len(made.past)} releases recorded, none can be denied.")
+    print(f"\nThe past: {len(made.past)} releases recorded, not decided.")
     for decision in over[:3]:
         rules = ", ".join(decision.over_limit)
-        print(f"  {decision.release} takes {rules} over the limit")
+        print(f"  {decision.release} exceeds the limit of {rules}")
         break
     print("\nToday's releases:")
     for path, decision in made.decisions:
@@ -63,7 +63,7 @@ def _tell(made: Demo) -> None:
 def _tell_next(folder: Path) -> None:
     print(
         f"""
-What to try next, in {folder}:
+Next steps, in {folder}:
   modicum status --all                                 every rule's balance
   modicum release check releases/04-cohort-diagnosis.yaml
                                                        then with sigma: 8 in the file

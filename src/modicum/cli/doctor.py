@@ -26,12 +26,12 @@ def doctor(
     ledger: Ledger = DEFAULT_LEDGER,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Read all entries, and take each decision again."),
+        typer.Option("--deep", help="Read all entries, and replay each decision."),
     ] = False,
     try_sandboxes: Annotated[
         bool,
         typer.Option(
-            "--sandboxes", help="Try each sandbox of an escrow; it takes some seconds."
+            "--sandboxes", help="Test each sandbox of an escrow; this takes some seconds."
         ),
     ] = False,
     sandbox_uid: SandboxUid = None,
@@ -39,8 +39,8 @@ def doctor(
         Path | None,
         typer.Option(
             "--bundle",
-            help="Write versions, results and counts here, for a bug report; no names,"
-            " no ids, no paths.",
+            help="Write versions, results and counts to this file, for a bug report;"
+            " without names, ids and paths.",
             metavar="FILE",
             callback=file_named,
         ),
@@ -69,7 +69,7 @@ def doctor(
         else:
             _print(found)
             if given is None:
-                note(f"note: there is no {DEFAULT_LEDGER} here; name one by  --ledger")
+                note(f"note: there is no {DEFAULT_LEDGER} here; name one with  --ledger")
         _leave(found)
 
 
@@ -95,8 +95,8 @@ def _print(found: Diagnosis) -> None:
             print(printable(f"{'':<5} {'':<{width}}  help: {one.remedy}"))
     counts = {status: found.count(status) for status in Status}
     print(
-        f"{counts[Status.OK]} ok, {counts[Status.WARN]} to look at,"
-        f" {counts[Status.FAIL]} wrong"
+        f"{counts[Status.OK]} ok, {counts[Status.WARN]} warnings,"
+        f" {counts[Status.FAIL]} failures"
     )
 
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     )
 
 app = typer.Typer(
-    help="Let others put queries and programs to data that they never see, as its"
+    help="Run analysts' queries and programs on data they cannot see, as its"
     " owners agree.",
     no_args_is_help=True,
     callback=forbid_core_dumps,
@@ -66,7 +66,7 @@ Content = Annotated[
     str | None,
     typer.Option(
         "--content",
-        help="The digest of what you reviewed; leaves with 7 if it has another.",
+        help="The digest of what you reviewed; exit with code 7 if it differs.",
         metavar="DIGEST",
     ),
 ]
@@ -76,7 +76,7 @@ DataVersion = Annotated[
     int | None,
     typer.Option(
         "--version",
-        help="Speak of this version of the data set NAME, and not of a contract.",
+        help="Vote on this version of the data set NAME, not on a contract.",
         min=1,
         metavar="VERSION",
     ),
@@ -86,7 +86,7 @@ DataVersion = Annotated[
 @app.command("list")
 def list_contracts(
     data: Annotated[
-        bool, typer.Option("--data", help="List the data sets instead.")
+        bool, typer.Option("--data", help="List the data sets.")
     ] = False,
     ledger: Ledger = DEFAULT_LEDGER,
     as_json: Json = False,

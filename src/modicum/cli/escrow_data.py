@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 DataSet = Annotated[
     str,
-    typer.Argument(help="The data set, called as its table is.", metavar="NAME"),
+    typer.Argument(help="The data set; it has the name of its table.", metavar="NAME"),
 ]
 Bits = Annotated[
     int | None,
     typer.Option(
         "--bits",
         min=0,
-        help="So many bits may one person be told outside differential privacy;"
-        " by default none.",
+        help="The number of bits that one person may receive outside"
+        " differential privacy; by default 0.",
     ),
 ]
 Contracts = Annotated[
@@ -36,7 +36,7 @@ Contracts = Annotated[
     typer.Option(
         "--contracts",
         min=1,
-        help="So many contracts may be open for one analyst at a time; by default 20.",
+        help="The number of open contracts per analyst; by default 20.",
     ),
 ]
 _KEY = re.compile(r"[0-9a-fA-F]{64}")
@@ -55,7 +55,7 @@ def init(
         typer.Option(
             "--vault",
             envvar="MODICUM_VAULT",
-            help="The folder to make, on a local disk.",
+            help="The folder to create, on a local disk.",
             metavar="DIR",
         ),
     ],
@@ -64,7 +64,7 @@ def init(
         typer.Option(
             "--vault-keys",
             envvar="MODICUM_VAULT_KEYS",
-            help="The file to make for its keys; keep it off the disk of the vault.",
+            help="The key file to create; keep it off the disk of the vault.",
             metavar="FILE",
         ),
     ],
@@ -83,7 +83,7 @@ def init(
             print_json({"vault": str(vault), "keys": str(vault_keys), "key": key})
             return
         print(printable(f"{vault}: vault, empty"))
-        print(printable(f"{vault_keys}: its key {key}, readable by you only"))
+        print(printable(f"{vault_keys}: its key {key}, readable only by you"))
 
 
 def register(
@@ -101,8 +101,8 @@ def register(
         list[str] | None,
         typer.Option(
             "--owner",
-            help="Somebody who owns it; repeatable. With a public key, or its file,"
-            " only what is signed by it is their agreement.",
+            help="An owner; repeatable. With a public key, or its file, only votes"
+            " signed with it count.",
             metavar="WHO[=KEY]",
         ),
     ] = None,
@@ -111,7 +111,7 @@ def register(
         typer.Option(
             "--quorum",
             min=1,
-            help="So many owners must agree to each flow; by default all.",
+            help="The number of owners that must approve each flow; by default all.",
         ),
     ] = None,
     bits: Bits = None,
@@ -150,8 +150,8 @@ def register(
             return
         print(printable(f"version {version.number} of `{version.id}` is in the vault"))
         if not agreed:
-            print("it is used when its owners agree:  modicum escrow list --data")
-        print(printable(f"{file} is as it was: keep it where only owners can read it"))
+            print("it can be used once its owners approve it:  modicum escrow list --data")
+        print(printable(f"{file} is unchanged: keep it where only owners can read it"))
 
 
 def shred(
@@ -161,7 +161,7 @@ def shred(
     ],
     reason: Reason,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Say that it shall be gone for good.")
+        bool, typer.Option("--yes", help="Confirm permanent deletion.")
     ] = False,
     vault: Vault = None,
     vault_keys: VaultKeys = None,
@@ -179,8 +179,8 @@ def shred(
     with reporting(as_json=as_json):
         if not yes:
             raise typer.BadParameter(
-                f"version {version} of {name}, and all that was computed of it and is"
-                " withheld, would be gone for good; say that you mean it",
+                f"version {version} of {name}, and all withheld results from it,"
+                " would be deleted permanently; confirm with --yes",
                 param_hint="--yes",
             )
         office = open_escrow(ledger, actor, vault, vault_keys).escrow
@@ -188,7 +188,7 @@ def shred(
         if as_json:
             print_json({"data": name, "version": version, "shredded": True})
         else:
-            print(printable(f"version {version} of `{name}` is gone for good"))
+            print(printable(f"version {version} of `{name}` is permanently deleted"))
 
 
 def _owned(
@@ -207,12 +207,12 @@ def _owned(
     if not owners:
         if (quorum, contracts, bits) != (None, None, None):
             raise _not_owner(
-                "--quorum, --bits and --contracts are said once, with the owners"
+                "--quorum, --bits and --contracts are fixed at registration, with the owners"
             )
         return None
     need = len(owners) if quorum is None else quorum
     if need > len(owners):
-        raise _not_owner(f"{need} of {len(owners)} owners cannot agree")
+        raise _not_owner(f"{need} of {len(owners)} owners cannot approve")
     limits = 20 if contracts is None else contracts, bits or 0
     return Owned(owners, need, *limits)
 
@@ -231,7 +231,7 @@ def _not_owner(why: str) -> typer.BadParameter:
 
 
 app = typer.Typer(
-    help="Look at the keys that wrap those of a vault, change them, destroy old ones.",
+    help="List, rotate and destroy the keys that wrap the keys of a vault.",
     no_args_is_help=True,
 )
 
@@ -240,7 +240,7 @@ RequiredVault = Annotated[
     typer.Option(
         "--vault",
         envvar="MODICUM_VAULT",
-        help="The folder of the vault, where data and results lie encrypted.",
+        help="The folder of the vault, with encrypted data and results.",
         metavar="DIR",
     ),
 ]
@@ -249,8 +249,8 @@ Keys = Annotated[
     typer.Option(
         "--vault-keys",
         envvar="MODICUM_VAULT_KEYS",
-        help="The file with the keys of the vault, or that names the service that has"
-        " them.",
+        help="The key file of the vault, or the file that names its key"
+        " service.",
         metavar="FILE",
     ),
 ]
@@ -294,7 +294,7 @@ def rotate(vault: RequiredVault, vault_keys: Keys, as_json: Json = False) -> Non
 @app.command()
 def retire(
     key: Annotated[
-        str, typer.Argument(help="The key, as `show` names it.", metavar="KEY")
+        str, typer.Argument(help="The key, as printed by `show`.", metavar="KEY")
     ],
     vault: RequiredVault,
     vault_keys: Keys,
@@ -320,4 +320,4 @@ def retire(
         if as_json:
             print_json({"retired": key})
         else:
-            print(printable(f"{key} is gone from {vault_keys}"))
+            print(printable(f"{key} is removed from {vault_keys}"))

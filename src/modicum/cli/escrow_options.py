@@ -16,7 +16,7 @@ Vault = Annotated[
     typer.Option(
         "--vault",
         envvar="MODICUM_VAULT",
-        help="The folder of the vault, where data and results lie encrypted.",
+        help="The folder of the vault, with encrypted data and results.",
         metavar="DIR",
     ),
 ]
@@ -25,8 +25,8 @@ VaultKeys = Annotated[
     typer.Option(
         "--vault-keys",
         envvar="MODICUM_VAULT_KEYS",
-        help="The file with the keys of the vault, or that names the service that has"
-        " them.",
+        help="The key file of the vault, or the file that names its key"
+        " service.",
         metavar="FILE",
     ),
 ]
@@ -35,13 +35,13 @@ SandboxUid = Annotated[
     typer.Option(
         "--sandbox-uid",
         envvar="MODICUM_SANDBOX_UID",
-        help="As root: the user that programs run as, and that nobody else is.",
+        help="As root: a dedicated user for programs.",
         min=1,
         metavar="UID",
     ),
 ]
 Contract = Annotated[
-    str, typer.Argument(help="What the contract is called.", metavar="NAME")
+    str, typer.Argument(help="The id of the contract.", metavar="NAME")
 ]
 
 
@@ -94,6 +94,6 @@ def _must_be_vault(vault: Path) -> None:
             Problem(
                 Code.FILE_UNREADABLE,
                 f"there is no vault at {vault}",
-                help="correct --vault, or begin one with  modicum escrow init",
+                help="correct --vault, or create one with  modicum escrow init",
             )
         )

@@ -30,16 +30,15 @@ Number = Annotated[
         "--blocks",
         min=2,
         max=1000,
-        help="Divide people into so many blocks, and withhold the mean of the"
-        " scores on exact answers about each, with noise: differentially private,"
-        " and charged.",
+        help="Split people into this number of blocks, and withhold the noisy"
+        " mean of their scores on exact answers: differentially private, and charged.",
     ),
 ]
 Loss = Annotated[
     str | None,
     typer.Option(
         "--loss",
-        help="With --blocks, what that may cost: eps of laplace, rho of gaussian.",
+        help="With --blocks, the loss: eps for laplace, rho for gaussian.",
         metavar="NUMBER",
     ),
 ]
@@ -50,7 +49,7 @@ Unit = Annotated[
     str,
     typer.Option(
         "--unit",
-        help="With --blocks, the privacy unit that is divided; needed if several"
+        help="With --blocks, the privacy unit that is split; required if several"
         " have no period.",
     ),
 ]
@@ -65,7 +64,7 @@ def chosen_blocks(
 
     if (number is None) != (loss is None):
         raise typer.BadParameter(
-            "a score by blocks has both --blocks and --loss", param_hint="--blocks"
+            "a score by blocks needs --blocks and --loss", param_hint="--blocks"
         )
     if number is None or loss is None:
         if unit or noise != "laplace":
@@ -74,7 +73,7 @@ def chosen_blocks(
         return None
     amount = parse_number(loss)
     if amount is None:
-        raise typer.BadParameter(f"`{loss}` is no number", param_hint="--loss")
+        raise typer.BadParameter(f"`{loss}` is not a number", param_hint="--loss")
     if noise not in ("laplace", "gaussian"):
         message = f"`{noise}` is neither laplace nor gaussian"
         raise typer.BadParameter(message, param_hint="--noise")
@@ -87,7 +86,7 @@ Task = Annotated[
     Path | None,
     typer.Option(
         "--task",
-        help="A task of the catalogue, as a file says it.",
+        help="A task file, for a task of the catalogue.",
         metavar="TASK.yaml",
     ),
 ]
@@ -95,8 +94,8 @@ Code = Annotated[
     Path | None,
     typer.Option(
         "--code",
-        help="A program of your own: Python, or a module of WebAssembly if its name"
-        " ends in .wasm. In Python it is given private answers alone.",
+        help="Custom code: Python, or a WebAssembly module if its name ends in"
+        " .wasm. Python gets private answers only.",
         metavar="FILE",
     ),
 ]
@@ -104,7 +103,7 @@ Scores = Annotated[
     tuple[str, str] | None,
     typer.Option(
         "--range",
-        help="The least and the greatest score of your own code; without it, 0 1.",
+        help="The minimum and maximum score of custom code; by default 0 1.",
         metavar="LOW HIGH",
     ),
 ]
@@ -112,8 +111,8 @@ Compares = Annotated[
     bool,
     typer.Option(
         "--compares",
-        help="Your own code holds exact answers against private ones: it has a score"
-        " of exact answers only.",
+        help="The custom code compares exact answers with private ones: it has a"
+        " score on exact answers only.",
     ),
 ]
 Tier = Annotated[
@@ -139,7 +138,7 @@ def chosen_program(
 
     if (task is None) == (code is None):
         raise typer.BadParameter(
-            "name a task file with --task, or your own code with --code",
+            "give a task file with --task, or custom code with --code",
             param_hint="--task",
         )
     if code is not None:
@@ -147,7 +146,7 @@ def chosen_program(
     if scores is not None or compares:
         option = "--range" if scores is not None else "--compares"
         raise typer.BadParameter(
-            "a task of the catalogue says that itself: leave it out", param_hint=option
+            "a task of the catalogue defines it: leave it out", param_hint=option
         )
     from modicum.escrow.tasks import program
     from modicum.sandbox.catalog import installed
@@ -166,7 +165,7 @@ def tier_of(program: Program, tier: str | None) -> str:
     sandbox_of(found)  # Nobody shall agree to what can never run.
     if (found == "wasm") != wasm:
         raise typer.BadParameter(
-            f"`{found}` holds no programs in {program.language}", param_hint="--tier"
+            f"`{found}` does not run programs in {program.language}", param_hint="--tier"
         )
     return found
 
@@ -209,13 +208,13 @@ def _range(ends: tuple[str, str]) -> Range:
 
 
 app = typer.Typer(
-    help="Ask for a flow of data; its owners agree or refuse.", no_args_is_help=True
+    help="Request a flow of data; its owners approve or reject it.", no_args_is_help=True
 )
 
 Days = Annotated[
     int,
     typer.Option(
-        "--days", min=1, max=3650, help="For so many days the contract holds."
+        "--days", min=1, max=3650, help="The lifetime of the contract, in days."
     ),
 ]
 Uses = Annotated[
@@ -223,15 +222,15 @@ Uses = Annotated[
     typer.Option(
         "--uses",
         min=1,
-        help="How often it may be used; by default a query once, a task three times,"
-        " what goes out 20 times.",
+        help="The number of uses; by default 1 for a query, 3 for a task, 20 for a"
+        " disclosure.",
     ),
 ]
 To = Annotated[
     list[str] | None,
     typer.Option(
         "--to",
-        help="Who may have it; repeatable. Without it, the analyst.",
+        help="A recipient; repeatable. By default, the analyst.",
         metavar="WHO",
     ),
 ]
@@ -245,7 +244,7 @@ TaskContract = Annotated[
 #: Said wherever somebody asks for a score on exact answers.
 RAW = (
     "WARNING: the score on exact answers is NOT differentially private: no epsilon"
-    " describes what it tells about people, and no rule counts it"
+    " bounds what it reveals about people, and no rule counts it"
 )
 _MONTH = 30
 
@@ -261,13 +260,13 @@ def submit_query(
         bool,
         typer.Option(
             "--exact",
-            help="Compute the exact answers, too, for scores; they never go out.",
+            help="Also compute exact answers, for scores; they are never disclosed.",
         ),
     ] = False,
     analyst: Annotated[
         str,
         typer.Option(
-            "--analyst", help="For whom; without it, whoever asks.", metavar="WHO"
+            "--analyst", help="The analyst; by default, the requester.", metavar="WHO"
         ),
     ] = "",
     days: Days = _MONTH,
@@ -306,12 +305,12 @@ def submit_task(
             "--seconds",
             min=1,
             max=86_400,
-            help="So long a run takes, whatever it does.",
+            help="The fixed duration of a run.",
         ),
     ] = 60,
     memory: Annotated[
         int,
-        typer.Option("--memory-mib", min=64, help="How much memory it may have."),
+        typer.Option("--memory-mib", min=64, help="The memory limit."),
     ] = 2048,
     blocks: Number = None,
     loss: Loss = None,
@@ -400,14 +399,14 @@ def submit_raw_signal(
         str | None,
         typer.Option(
             "--width",
-            help="Tell in which bin it lies, of bins so wide, such as 0.05.",
+            help="Release the bin of the score, with bins of this width, such as 0.05.",
             metavar="NUMBER",
         ),
     ] = None,
     exact: Annotated[
         bool,
         typer.Option(
-            "--exact", help="Tell the score itself; two people at least must agree."
+            "--exact", help="Release the score itself; at least two people must approve."
         ),
     ] = False,
     to: To = None,
@@ -451,12 +450,12 @@ def _width(width: str | None, *, exact: bool) -> Fraction | None:
 
     if (width is None) != exact:
         raise typer.BadParameter(
-            "say how it is told: in bins, with --width, or as it is, with --exact",
+            "choose its form: in bins, with --width, or exactly, with --exact",
             param_hint="--width",
         )
     found = None if width is None else parse_number(width)
     if width is not None and found is None:
-        raise typer.BadParameter(f"`{width}` is no number", param_hint="--width")
+        raise typer.BadParameter(f"`{width}` is not a number", param_hint="--width")
     return found
 
 

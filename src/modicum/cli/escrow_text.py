@@ -38,7 +38,7 @@ def terms_lines(looked: ContractReview) -> Iterator[str]:
     yield f"{heading(flow)}, until {seconds(flow.contract.expires_at)}"
     yield from consent_lines(looked.consents)
     if looked.waits:
-        yield f"next:  its owners look at it:  modicum escrow show {flow.contract.id}"
+        yield f"next: its owners review it:  modicum escrow show {flow.contract.id}"
 
 
 def heading(flow: Flow) -> str:
@@ -46,7 +46,7 @@ def heading(flow: Flow) -> str:
     one = flow.contract
     for_whom = "" if one.analyst == flow.by else f" for {one.analyst}"
     return (
-        f"contract `{one.id}` ({one.flow}) is asked for by {flow.by}{for_whom} since"
+        f"contract `{one.id}` ({one.flow}) is requested by {flow.by}{for_whom} since"
         f" {flow.at[:10]} (entry {flow.seq})"
     )
 
@@ -58,7 +58,7 @@ def consent_lines(consents: Consents) -> Iterator[str]:
     if consents.people > 1:
         agreed_all = {who for one in consents.by_data for who in one.agreed}
         mark = "ok     " if len(agreed_all) >= consents.people else "MISSING"
-        yield f"  {mark}  {consents.people} people in all"
+        yield f"  {mark}  {consents.people} people in total"
 
 
 def consent_line(one: Consent) -> str:
@@ -67,9 +67,9 @@ def consent_line(one: Consent) -> str:
     agreed = ", ".join(one.agreed) or "nobody yet"
     line = f"  {mark}  {one.quorum} of the owners of `{one.data}`: {agreed}"
     if one.refused:
-        line += f"; refused by {', '.join(one.refused)}"
+        line += f"; rejected by {', '.join(one.refused)}"
     elif one.missing:
-        left = ", ".join(one.left) or "nobody who is left"
+        left = ", ".join(one.left) or "no owner left"
         line += f"; missing {one.missing} of {left}"
     return line
 
@@ -126,17 +126,17 @@ def data_lines(name: str, one: DataSet) -> Iterator[str]:
     owners = one.ownership.owners
     listed = ", ".join(f"{who} (signed)" if key else who for who, key in owners.items())
     yield (
-        f"data set `{name}`: {one.ownership.quorum} of {listed} must agree; one person"
-        f" may be told {one.bits_max} bits, and have {one.contracts_max} open contracts"
+        f"data set `{name}`: {one.ownership.quorum} of {listed} must approve; one"
+        f" person may receive {one.bits_max} bits, and have {one.contracts_max} open contracts"
     )
     for number, version in one.versions.items():
-        state = "" if version.agreed else ", waits for its owners"
+        state = "" if version.agreed else ", waiting for its owners"
         state = ", shredded" if version.shredded else state
         yield f"  version {number}: {version.media}, entry {version.seq}{state}"
         if not (version.agreed or version.shredded):
             content = version.content(Version(name, number))
             yield (
-                f"    agree to exactly this:  modicum escrow approve {name}"
+                f"    approve exactly this:  modicum escrow approve {name}"
                 f" --version {number} --content {content} --reason …"
             )
 
@@ -211,11 +211,11 @@ def program_lines(
     yield f"program, on {runs_on}, in {terms.tier} ({limits}):"
     yield from _agreed_lines(json.loads(terms.program))
     if program is None or inspection is None:
-        yield "its code lies in the vault: read it with  --vault DIR --vault-keys FILE"
+        yield "its code is in the vault: read it with  --vault DIR --vault-keys FILE"
         return
     yield from str(inspection).splitlines()
     if inspection.vetted and not code:
-        yield "  its text is that of every such task: read it with  --code"
+        yield "  its text is the same for all such tasks: read it with  --code"
     elif program.language == "python":
         text = program.code.decode("utf-8", "replace")
         # Other ends of lines than this one stay in the line, where they are escaped.
@@ -247,8 +247,8 @@ def show(
         bool,
         typer.Option(
             "--code",
-            help="Print the text of a program of the catalogue, too. That of somebody's"
-            " own program is always printed.",
+            help="Also print the text of a catalogue program. Custom code is always"
+            " printed.",
         ),
     ] = False,
     ledger: Ledger = DEFAULT_LEDGER,
@@ -304,7 +304,7 @@ def _print(
     contract = found.looked.flow.contract
     print(
         printable(
-            f"agree to exactly this:  modicum escrow approve {contract.id}"
+            f"approve exactly this:  modicum escrow approve {contract.id}"
             f" --content {contract.digest} --head {found.head} --reason …"
         )
     )
@@ -327,13 +327,13 @@ def _head_lines(found: ContractRecord) -> Iterator[str]:
         other = above.flow.contract
         yield f"  follows     {other.id} ({other.flow}, {other.digest[:12]})"
     yield f"  ends        {seconds(one.expires_at)}"
-    yield f"  uses        {one.uses}, of which {flow.uses_left} are left"
-    yield f"  stands      {found.looked.stage}"
+    yield f"  uses        {one.uses}, {flow.uses_left} left"
+    yield f"  status      {found.looked.stage}"
     if isinstance(terms, QueryTerms) and "exact" in terms.results:
-        yield "  computes    exact answers, too, for scores; they never go out"
+        yield "  computes    also exact answers, for scores; they are never disclosed"
     if isinstance(terms, RawSignalTerms):
         form = f"one of {terms.bins} bins" if terms.bins else "the score itself"
-        yield f"  tells       {form}, of EXACT answers: at most {terms.bits} bits"
+        yield f"  discloses   {form}, of EXACT answers: at most {terms.bits} bits"
         yield "  WARNING     this is NOT differentially private"
 
 
@@ -347,7 +347,7 @@ def _print_charge(what: str, one: QueryPrice) -> None:
             print(printable(line))
         return
     if one.query is None or one.decision is None:
-        print(printable(f"what it costs cannot be said: {one.problem}"))
+        print(printable(f"its loss is unknown: {one.problem}"))
         return
     from modicum.cli.query_text import print_plan
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from modicum.sandbox.trial import Tried
 
 _MADE_UP = (
-    "the answers are made up: a score says that the task runs, not how good it is"
+    "the answers are synthetic: a score shows that the task runs, not how good it is"
 )
 
 
@@ -50,13 +50,13 @@ def try_task(
     queries: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Query files that nobody need have asked for.", metavar="QUERY..."
+            help="Query files; no contract is needed.", metavar="QUERY..."
         ),
     ] = None,
     query: Annotated[
         str | None,
         typer.Option(
-            "--query", help="Instead of files, the contract of a query.", metavar="NAME"
+            "--query", help="The contract of a query, in place of files.", metavar="NAME"
         ),
     ] = None,
     task: Task = None,
@@ -67,23 +67,23 @@ def try_task(
     seconds: Annotated[
         int,
         typer.Option(
-            "--seconds", min=1, max=86_400, help="So long a run takes, in a sandbox."
+            "--seconds", min=1, max=86_400, help="The fixed duration of a run, in a sandbox."
         ),
     ] = 10,
     memory: Annotated[
         int,
-        typer.Option("--memory-mib", min=64, help="How much memory it may have."),
+        typer.Option("--memory-mib", min=64, help="The memory limit."),
     ] = 2048,
     unheld: Annotated[
         bool,
         typer.Option(
             "--no-sandbox",
-            help="Run it with your own rights, and show what it writes: only for what"
+            help="Run it without a sandbox, and show its output: only for code that"
             " you trust.",
         ),
     ] = False,
     seed: Annotated[
-        int, typer.Option("--seed", help="Other answers are made up for another one.")
+        int, typer.Option("--seed", help="The seed of the synthetic answers.")
     ] = 1,
     sandbox_uid: SandboxUid = None,
     ledger: Ledger = DEFAULT_LEDGER,
@@ -146,7 +146,7 @@ def _print(
 
     for release, table in answers.exact.items():
         rows = len(table.rows)
-        shown = f"{rows:,} made-up row{'' if rows == 1 else 's'}"
+        shown = f"{rows:,} synthetic row{'' if rows == 1 else 's'}"
         print(printable(f"answers to {release}: {shown}"))
     for name, one in runs.items():
         told = "no score" if one.score is None else f"score {one.score:g}"
@@ -157,7 +157,7 @@ def _print(
     for line in str(inspected(program)).splitlines():
         print(printable(line))
     if tier is not None and any(one.score is None for one in runs.values()):
-        note("a sandbox does not tell why there is no score; --no-sandbox does")
+        note("a sandbox hides why there is no score; --no-sandbox shows it")
     note(_MADE_UP)
 
 
@@ -219,18 +219,18 @@ def risk(
         str,
         typer.Option(
             "--tau",
-            help="The least indicator is to be so large a part of the greatest.",
+            help="The required ratio of the smallest indicator to the largest.",
         ),
     ],
     name: Annotated[
         str | None,
-        typer.Argument(help="What the contract is called.", metavar="NAME"),
+        typer.Argument(help="The id of the contract.", metavar="NAME"),
     ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
             "--file",
-            help="A query file instead, over the newest data.",
+            help="A query file, in place of a contract, on the newest data.",
             metavar="QUERY",
         ),
     ] = None,
@@ -238,7 +238,7 @@ def risk(
         str | None,
         typer.Option(
             "--query",
-            help="Which of the contract's queries, by the id of its release.",
+            help="The query of the contract, by its release id.",
             metavar="RELEASE",
         ),
     ] = None,
@@ -248,7 +248,7 @@ def risk(
         bool,
         typer.Option(
             "--own-rows",
-            help="Look at the rows, too, as an owner of the data: for your eyes only.",
+            help="Also read the rows, as an owner of the data: for your eyes only.",
         ),
     ] = False,
     vault: Vault = None,
@@ -264,7 +264,7 @@ def risk(
     """
     with reporting(as_json=as_json), in_options():
         if (name is None) == (file is None):
-            raise typer.BadParameter("name a contract, or a query file by --file")
+            raise typer.BadParameter("give a contract, or a query file with --file")
         if file is not None and query is not None:
             raise typer.BadParameter("a query file has one query", param_hint="--query")
         workspace = open_escrow(ledger, actor, vault, vault_keys)
@@ -325,22 +325,22 @@ def _lines(asked: QueryRisk, choice: Choice) -> Iterator[str]:
     query, measure, unit = asked.asked.query, asked.asked.measure, asked.asked.unit.name
     of = f" of the contract `{asked.contract}`" if asked.contract else ""
     yield f"query `{query.heading.id}`{of}, on version {asked.data.number} of the data"
-    yield f"asks for   {unit}: {{{measure}: {number_spelled(query.asked.loss)}}}"
+    yield f"requests   {unit}: {{{measure}: {number_spelled(query.asked.loss)}}}"
     told = "none" if choice.epsilon is None else brief(choice.epsilon)
     yield f"epsilon    {told}"
-    yield f"claim      {choice.claim.value}: no row was read; analysts may know it"
+    yield f"claim      {choice.claim.value}: no row was read; it may be shared with analysts"
     yield f"  {choice.why}"
     for one in (*choice.caveats, DISCRETE):
         yield f"note: {one}"
     loss = asked.loss_at(choice)
     if loss is None:
-        yield "no loss fits: reject it, or prefer less"
+        yield "no loss meets the target: reject it, or lower the target"
         return
     line = f"loss: {{{unit}: {{{measure}: {number_spelled(loss)}}}}}"
     if asked.fits(choice):
-        yield f"it fits: what it asks for is no more than  {line}"
+        yield f"it meets the target: its loss is at most  {line}"
         return
-    yield "it does not fit: reject it, and let it be asked again with"
+    yield "it does not meet the target: reject it, and have it requested again with"
     yield f"  {line}"
 
 

@@ -54,23 +54,23 @@ def vote_line(one: VoteEntry, besides: str = "") -> str:
 Subject = Annotated[
     str,
     typer.Argument(
-        help="The release's file, - for standard input; or its id, if it is requested.",
+        help="The release file, - for standard input; or the id of a requested release.",
         metavar="FILE|ID",
     ),
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Why, for the record.")]
+Reason = Annotated[str, typer.Option("--reason", help="The reason, for the record.")]
 Head = Annotated[
     str | None,
     typer.Option(
         "--head",
         help="The hash of the last entry that you reviewed, or its first 12 characters;"
-        " leaves with 7 if something came in since.",
+        " exit with code 7 if the ledger has newer entries.",
         metavar="HASH",
     ),
 ]
 Key = Annotated[
     Path | None,
-    typer.Option("--key", help="The private key that signs it.", metavar="FILE"),
+    typer.Option("--key", help="The private key that signs the vote.", metavar="FILE"),
 ]
 
 
@@ -175,8 +175,8 @@ def _warn_of_nobody(named: Iterable[Node | str]) -> None:
         does = "it does" if len(nameless) == 1 else f"{len(nameless)} of these do"
         takes = "it" if len(nameless) == 1 else "them"
         note(
-            f"note: {does} not name a `requester`, so no plan takes {takes}; who adds"
-            " one later asks for these approvals anew"
+            f"note: {does} not name a `requester`, so no plan accepts {takes}; adding"
+            " one later requires new approvals"
         )
 
 
@@ -184,7 +184,7 @@ def print_vote(said: RecordedVote) -> None:
     """Print what somebody said, and what is missing after it."""
     if said.repeated and said.seq == said.corrected_in:
         print(
-            printable(f"{said.topic.called}: described so already (entry {said.seq})")
+            printable(f"{said.topic.called}: already described so (entry {said.seq})")
         )
         return
     verb = "approved" if said.approves else "rejected"
@@ -194,7 +194,7 @@ def print_vote(said: RecordedVote) -> None:
     spoken = f"{said.topic.called} {verb} by {said.by}{roles}{signed}{already}"
     print(printable(spoken))
     if said.corrected_in:
-        print(f"  it is charged as it is described now (entry {said.corrected_in})")
+        print(f"  it is charged exactly now described (entry {said.corrected_in})")
     for line in approval_lines(said.hearings):
         print(f"  {line}")
 

@@ -50,20 +50,20 @@ def balance(
         list[str] | None,
         typer.Option(
             "--where",
-            help="Whose cells: country=CH, country=CH,DE or age=18..64; repeatable.",
+            help="The part of the population: country=CH, country=CH,DE or age=18..64; repeatable.",
             metavar="NAME=VALUE",
         ),
     ] = None,
     period: Annotated[
         list[str] | None,
-        typer.Option("--period", help="Of which period, such as 2026-11; repeatable."),
+        typer.Option("--period", help="The period, such as 2026-11; repeatable."),
     ] = None,
     group: Annotated[
         list[int] | None,
-        typer.Option("--group", help="Of which user group; repeatable."),
+        typer.Option("--group", help="The user group; repeatable."),
     ] = None,
     top: Annotated[
-        int, typer.Option("--top", min=1, help="How many releases to name.")
+        int, typer.Option("--top", min=1, help="The number of releases to list.")
     ] = 10,
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
@@ -103,18 +103,18 @@ def print_balance(found: CellBalance, top: int) -> None:
         print(printable(f"  cell   {loss.cell}{of}"))
     print(f"  spent  {spent.measure} {amount_text(spent.together, spent.scale)}")
     if not loss.own_filter.enforced:
-        print("  limit  none: it is tracked, nothing is denied")
+        print("  limit  none: tracked only")
     else:
-        over = "" if loss.allowed else ", OVER: it denies what falls under it here"
+        over = "" if loss.allowed else ", OVER: it denies matching releases here"
         print(f"  limit  {spent.measure} {amount_text(spent.limit, spent.scale)}{over}")
     if found.cause:
         print(printable(f"  cause  {found.cause}"))
     if found.rho_left is not None:
-        print(f"  left   Gaussian noise may still cost rho {room_text(found.rho_left)}")
+        print(f"  left   for a Gaussian mechanism: rho = {room_text(found.rho_left)}")
     if found.spenders:
         _print_spenders(found, top)
     if found.nearby:
-        print("  charged for others, too: there are too many segments to tell apart")
+        print("  also charged for others: there are too many segments to separate")
 
 
 def _print_spenders(found: CellBalance, top: int) -> None:
@@ -173,7 +173,7 @@ def _number(text: str) -> int:
         return int(text)
     except ValueError:
         raise typer.BadParameter(
-            f"`{text}` is not a whole number", param_hint="--where"
+            f"`{text}` is not an integer", param_hint="--where"
         ) from None
 
 
@@ -186,7 +186,7 @@ def add_entries_to(app: typer.Typer) -> None:
 def list_entries(
     ledger: Ledger = DEFAULT_LEDGER,
     last: Annotated[
-        int, typer.Option("--last", min=1, help="Only the newest entries.")
+        int, typer.Option("--last", min=1, help="Show only the newest entries.")
     ] = 1_000_000,
     as_json: Json = False,
 ) -> None:
@@ -288,8 +288,8 @@ def verify(
         str | None,
         typer.Option(
             "--head",
-            help="A head noted earlier elsewhere: its hash, or the first 12 digits"
-            " of it or more.",
+            help="A head that you recorded: its hash, or at least its first 12"
+            " digits.",
         ),
     ] = None,
     public_keys: PublicKeys = None,
@@ -370,7 +370,7 @@ def init(
             )
             return
         rules = len(compiled.rules)
-        active = "is active" if changed else "is active already"
+        active = "is active" if changed else "is already active"
         print(
             f"{shown(ledger)}: policy `{compiled.policy.name}`"
             f" ({compiled.policy.digest[:12]}) {active},"

@@ -66,14 +66,14 @@ def open_view(
 def note_if_empty(view: LedgerView, ledger: str) -> None:
     """Say on standard error that an empty ledger is asked, since there is none."""
     if not view.exists():
-        note(f"note: there is no ledger at {shown(ledger)}: an empty one is asked")
+        note(f"note: there is no ledger at {shown(ledger)}: using an empty one")
 
 
 def no_ledger_at(ledger: str) -> UsageError:
     """Return the mistake of a ledger that is not there."""
     given = "" if ledger == DEFAULT_LEDGER else f" --ledger {shown(ledger)}"
     begin = f"modicum init --policy policy.yaml{given}"
-    remedy = f"correct --ledger, or begin one with  {begin}"
+    remedy = f"correct --ledger, or create one with  {begin}"
     return _refusal(f"there is no ledger at {shown(ledger)}", remedy)
 
 
@@ -98,7 +98,7 @@ def opened_source(bundle: Path | None, ledger: str) -> AbstractContextManager[So
 def refuse_no_ledger(ledger: str) -> None:
     """Refuse the name of what is no file, and cannot become one. Writes nothing."""
     if not ledger.strip() or "\0" in ledger:
-        raise _refusal("the ledger's name is empty, or has a zero character in it")
+        raise _refusal("the ledger's name is empty, or contains a NUL character")
     from modicum.storage.factory import open_store
     from modicum.storage.sqlite_store import SqliteStore
 
@@ -110,7 +110,7 @@ def refuse_no_ledger(ledger: str) -> None:
     except FileNotFoundError:
         folder = path.resolve().parent
         if not folder.is_dir():
-            raise _refusal(f"there is no folder {folder}", "make it first") from None
+            raise _refusal(f"there is no folder {folder}", "create it first") from None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             called = f"{ledger[:_SHOWN]}…"

@@ -41,7 +41,7 @@ def file_named(output: Path | None) -> Path | None:
         output: What was given; None if nothing was.
     """
     if output is not None and str(output) == "-":
-        raise typer.BadParameter("- is no file to write to; name one")
+        raise typer.BadParameter("- is not a file; name one")
     return output
 
 
@@ -50,7 +50,7 @@ Output = Annotated[
     typer.Option(
         "-o",
         "--output",
-        help="Write it here instead of printing it.",
+        help="The output file; by default, it is printed.",
         metavar="FILE",
         callback=file_named,
     ),
@@ -83,7 +83,7 @@ def show_key(
 
 @keys.command("new")
 def new_key(
-    path: Annotated[Path, typer.Argument(help="Where the private key goes.")],
+    path: Annotated[Path, typer.Argument(help="The file of the private key.")],
     encrypt: Annotated[
         bool, typer.Option("--encrypt", help="Ask for a passphrase to encrypt it.")
     ] = False,
@@ -101,8 +101,8 @@ def new_key(
         if as_json:
             print_json({"key": made.id, "private": str(path), "public": f"{path}.pub"})
             return
-        print(f"{path}: private key {made.id[:12]}, readable by you only")
-        print(f"{path}.pub: public key, for everybody who verifies")
+        print(f"{path}: private key {made.id[:12]}, readable only by you")
+        print(f"{path}.pub: public key, for verifiers")
 
 
 def checkpoint(
@@ -189,7 +189,7 @@ def _asked_passphrase(path: Path, *, confirm: bool) -> bytes:
             )
         except GetPassWarning as warning:
             typer.echo(err=True)  # The question stands there already.
-            problem = f"{path} needs a passphrase, and there is no terminal to ask at"
+            problem = f"{path} needs a passphrase, and there is no terminal to ask for it"
             remedy = "put it in the first line of a file, and name that with"
             raise UsageError(
                 Problem(

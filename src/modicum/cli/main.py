@@ -23,46 +23,46 @@ _MEANT_MAX = 5
 
 #: Where each command is, and its help. Only the one that runs is imported.
 _COMMANDS = {
-    "demo": ("demo.demo", "Make an example organization and show the main job on it."),
-    "init": ("ledger.init", "Make a ledger and activate a policy in it."),
-    "status": ("status.status", "Show what every rule has spent, the tightest first."),
-    "serve": ("serve.serve", "Serve a ledger over HTTP until told to end."),
+    "demo": ("demo.demo", "Create an example organization and show the main workflow."),
+    "init": ("ledger.init", "Create a ledger and activate a policy in it."),
+    "status": ("status.status", "Show the spent budget of every rule, the tightest first."),
+    "serve": ("serve.serve", "Serve a ledger over HTTP until stopped."),
     "doctor": (
         "doctor.doctor",
-        "Check this machine and a ledger; say what is wrong, and what helps.",
+        "Check this machine and a ledger; show problems and remedies.",
     ),
     "policy": (
         "policy.app",
         "Check, show, draw, explain, compare, test and activate policies.",
     ),
     "release": ("release.app", "Check, submit, and follow releases."),
-    "request": ("request.app", "Releases that wait for approval."),
+    "request": ("request.app", "List and withdraw requests for approval."),
     "ledger": ("ledger.app", "List and verify the ledger."),
     "audit": (
         "audit.app",
-        "Hand a ledger to an auditor, check it offline, and report on it.",
+        "Export a ledger for an auditor, verify it offline, and report on it.",
     ),
     "db": ("db.app", "Back up, restore and upgrade the store of a ledger."),
     "account": (
         "account.app",
         "Convert guarantees, price mechanisms, find the noise for a target.",
     ),
-    "plan": ("plan.app", "Plan who is active when, and how a budget is spent."),
+    "plan": ("plan.app", "Plan rounds, user groups and budgets."),
     "query": (
         "query.app",
-        "Ask private SQL: see what it costs, and run it under a reservation.",
+        "Price and run private SQL queries.",
     ),
     "risk": (
         "risk.app",
-        "See what an epsilon means for the people in a table, and choose one.",
+        "Assess the disclosure risk of an epsilon for the people in a table, and choose one.",
     ),
-    "token": ("token.app", "Tokens that let programs use the service."),
+    "token": ("token.app", "Create, list and revoke API tokens."),
 }
 
 #: Commands for those who have an escrow or study planners.
 _ADVANCED = {
     "escrow": ("escrow.app", "Run analysts' queries on data they cannot see."),
-    "workload": ("workload.app", "Generate and describe requests to plan for."),
+    "workload": ("workload.app", "Generate and describe workloads of requests."),
 }
 
 
@@ -123,7 +123,7 @@ app = typer.Typer(
     name="modicum",
     cls=_Root,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Privacy budgets for organizations: check, reserve, remember and explain"
+    help="Privacy budgets for organizations: check, reserve, record and explain"
     " every release under one policy.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -167,8 +167,8 @@ def main() -> None:
     except SystemExit as left:
         if left.code == Exit.INTERRUPTED:
             print(
-                "interrupted: what was answered before is stored; what was under way"
-                " may or may not be",
+                "interrupted: confirmed work is stored; pending work may or may not"
+                " be",
                 file=sys.stderr,
             )
         raise

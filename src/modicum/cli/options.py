@@ -34,21 +34,21 @@ Policy = Annotated[
 Actor = Annotated[
     str | None,
     typer.Option(
-        "--actor", envvar="MODICUM_ACTOR", help="Who asks; by default the login name."
+        "--actor", envvar="MODICUM_ACTOR", help="The requester; by default the login name."
     ),
 ]
 AsOf = Annotated[
     str | None,
     typer.Option(
         "--as-of",
-        help="Look at the ledger as it was: the number of an entry, or a time in UTC"
-        " such as 2026-05-01 or 2026-05-01T12:00Z.",
+        help="The ledger at an earlier point: an entry number, or a time in UTC such"
+        " as 2026-05-01 or 2026-05-01T12:00Z.",
         metavar="SEQ|TIME",
     ),
 ]
 ReleaseId = Annotated[str, typer.Argument(help="The release's id.", metavar="ID")]
 EveryRule = Annotated[
-    bool, typer.Option("--all", help="Show of a denial also the rules that hold.")
+    bool, typer.Option("--all", help="Also show the rules that allow a denied release.")
 ]
 
 #: The ledger that commands use when none is named.
@@ -81,7 +81,7 @@ def expires_in_seconds(text: str) -> int:
         or unit not in _UNITS
     ):
         raise typer.BadParameter(
-            f"`{text}` is not a length of time; write 90s, 30m, 24h or 7d",
+            f"`{text}` is not a duration; write 90s, 30m, 24h or 7d",
             param_hint="--expires-in",
         )
     return int(number) * _UNITS[unit]
@@ -96,7 +96,7 @@ def was_given(context: typer.Context, parameter: str) -> bool:
 def exclusive_option(option: str, other: str) -> typer.BadParameter:
     """Return the mistake of giving an option that another makes meaningless."""
     return typer.BadParameter(
-        f"{option} does not go with {other}; leave one of them out"
+        f"{option} does not go with {other}; remove one of them"
     )
 
 

@@ -235,7 +235,7 @@ def mistake_view(error: ModicumError) -> Mistake:
 def next_step(release: str, *, of_query: bool) -> str:
     """Return what to do with a reservation, in words."""
     if of_query:
-        return "next:  modicum query run QUERY  , the query file that it was made of"
+        return "next:  modicum query run QUERY  , with its query file"
     return f"next:  modicum release start {release}"
 
 
@@ -244,7 +244,7 @@ def decision_text(decision: Decision, *, whole: bool) -> str:
     lines = list(map(printable, decision.explain().split("\n")))
     holding = [at for at, line in enumerate(lines) if line.startswith("  ok  ")]
     if not (whole or decision.allowed) and len(holding) > 1:
-        more = f"  {len(holding)} more rules hold; --all shows them"
+        more = f"  {len(holding)} other rules hold (--all shows them)"
         lines[holding[0] : holding[-1] + 1] = [more]
     return "\n".join(lines)
 

@@ -90,14 +90,14 @@ def _named(workspace: Workspace) -> str:
 def open_round(
     round_id: Annotated[
         str,
-        typer.Argument(help="What the round is called.", metavar="[ID]"),
+        typer.Argument(help="The id of the round.", metavar="[ID]"),
     ] = "",
     unlock: Annotated[
         list[str] | None,
         typer.Option(
             "--unlock",
-            help="What part of every budget of a unit may be used from here on, from 0"
-            " to 1, or in percent; repeatable. It never falls.",
+            help="The share of every budget of a unit that is unlocked, from 0 to 1,"
+            " or in percent; repeatable. It never decreases.",
             metavar="UNIT=SHARE",
         ),
     ] = None,
@@ -146,12 +146,12 @@ def remainder(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
             return
         _print_remainders(found)
         if retired == "closed":
-            print("nobody may use it: the policy says  retired: closed")
+            print("nobody may use it: the policy has  retired: closed")
 
 
 def print_round(found: Round) -> None:
     """Print a round, and whose turn it is."""
-    again = " (it was open already)" if found.again else ""
+    again = " (it was already open)" if found.again else ""
     number = _ordinal(found.number)
     print(printable(f"round `{found.id}` is open, the {number}{again}"))
     for unit, share in found.unlocked.items():
@@ -222,7 +222,7 @@ def _print_remainders(found: Iterable[Remainder]) -> None:
     from modicum.ledger.decision.amounts import amounts
 
     table = Table(box=None, pad_edge=False)
-    for title in ("GROUP", "RETIRED IN", "LEAST IS LEFT OF", "WHERE"):
+    for title in ("GROUP", "RETIRED IN", "LEAST REMAINING OF", "WHERE"):
         table.add_column(title, no_wrap=True)
     for title in ("USED", "LEFT"):
         table.add_column(title, justify="right", no_wrap=True)
@@ -267,27 +267,27 @@ def run(
         str,
         typer.Option(
             "--solver",
-            help="What chooses: fcfs, dpf, dpf-weighted, dpf-remaining,"
+            help="The solver: fcfs, dpf, dpf-weighted, dpf-remaining,"
             " dpf-weighted-remaining, dpk, guided or ilp.",
         ),
     ] = "dpk",
     compare: Annotated[
         list[str] | None,
-        typer.Option("--compare", help="Another solver to show beside it; repeatable."),
+        typer.Option("--compare", help="Another solver to compare with; repeatable."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
-            help="Where to write the plan, to be committed; over an earlier plan, but"
-            " over no other file.",
+            help="The plan file, for commit; only an earlier plan is"
+            " overwritten.",
             metavar="FILE",
             callback=file_named,
         ),
     ] = None,
     engine: Annotated[
-        str, typer.Option("--engine", help="auto, numba or numpy: the same plan.")
+        str, typer.Option("--engine", help="auto, numba or numpy; the plan is the same.")
     ] = "auto",
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
@@ -330,8 +330,8 @@ def show(
     plan: Annotated[
         str,
         typer.Argument(
-            help="A plan's file, or the id of one that was committed; by default the"
-            " round that is open, and every plan.",
+            help="A plan's file, or the id of one that was committed; by default,"
+            " the open round and all plans.",
             metavar="[PLAN|ID]",
         ),
     ] = "",
@@ -381,7 +381,7 @@ def commit(
         str,
         typer.Option(
             "--expires-in",
-            help="How long the reservations stand if they are not started, such as"
+            help="How long unstarted reservations last, such as"
             " 90s, 30m, 24h or 7d.",
         ),
     ] = "24h",
@@ -424,7 +424,7 @@ def _check_options(solvers: Sequence[str], engine: str, out: Path | None) -> Non
 
     with from_options():
         for one in solvers:
-            known("solver", one, ON_LEDGER, "; others are for simulations")
+            known("solver", one, ON_LEDGER, "; the others are for simulations only")
         known("engine", engine, ENGINES)
     if out is not None:
         refuse_other_than_plan(out)
@@ -486,7 +486,7 @@ def _summary(plan: Plan) -> dict[str, object]:
 
 
 app = typer.Typer(
-    help="Plan who is active when, and how a budget is spent.", no_args_is_help=True
+    help="Plan rounds, user groups and budgets.", no_args_is_help=True
 )
 app.command("open")(open_round)
 app.command("run")(run)

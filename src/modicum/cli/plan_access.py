@@ -60,7 +60,7 @@ Column = Annotated[
     list[str] | None,
     typer.Option(
         "--column",
-        help="What a column is called that has another name in the policy; repeatable.",
+        help="A column whose name differs from the policy; repeatable.",
         metavar="NAME=COLUMN",
     ),
 ]
@@ -77,7 +77,7 @@ Output = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Where to write it.",
+        help="The output file.",
         metavar="FILE",
         callback=file_named,
     ),
@@ -141,7 +141,7 @@ def _check_one(
     named = [name for name, value in given.items() if value]
     if not named:
         raise typer.BadParameter(
-            "say what to export: a PLAN-ID, --release ID or --round ID",
+            "choose what to export: a PLAN-ID, --release ID or --round ID",
             param_hint="PLAN-ID",
         )
     if len(named) > 1:
@@ -155,11 +155,11 @@ def _check_form(form: str, table: str | None) -> None:
         )
     if form == "postgresql" and not table:
         raise typer.BadParameter(
-            "--format postgresql needs the name of the table", param_hint="--table"
+            "--format postgresql needs --table", param_hint="--table"
         )
     if form != "postgresql" and table is not None:
         raise typer.BadParameter(
-            "only --format postgresql names a table", param_hint="--table"
+            "only --format postgresql takes --table", param_hint="--table"
         )
 
 

@@ -44,7 +44,7 @@ def refuse_path(name: str) -> None:
         raise InputError(
             Problem(
                 Code.PLAN_UNKNOWN,
-                f"there is no file `{name[:200]}`, and no plan has such an id",
+                f"there is no file `{name[:200]}`, and no plan with this id",
                 help="correct the path, or list the plans with  modicum plan show",
             )
         )
@@ -81,7 +81,7 @@ def refuse_other_than_plan(path: Path) -> None:
         raise UsageError(
             Problem(
                 Code.ALREADY_EXISTS,
-                f"{path} is there, and is no plan",
+                f"{path} already exists, and is not a plan",
                 help="name another file with --out",
             )
         )
@@ -99,9 +99,9 @@ def _remedy(path: Path) -> str:
     """Return what helps if there is no such file."""
     if _ID.fullmatch(str(path)):
         return (
-            "give the file that  modicum plan run --out  wrote, and not the plan's id"
+            "give the file written by  modicum plan run --out , not the plan id"
         )
-    return "correct the path, or make the file:  modicum plan run REQUESTS --out FILE"
+    return "correct the path, or create the file:  modicum plan run REQUESTS --out FILE"
 
 
 def _mapping(data: bytes) -> dict[str, object]:
@@ -113,7 +113,7 @@ def _mapping(data: bytes) -> dict[str, object]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise InputError(Problem(Code.YAML_SYNTAX, "the plan is no JSON document"))
+        raise InputError(Problem(Code.YAML_SYNTAX, "the plan is not a JSON document"))
     return found
 
 
@@ -128,7 +128,7 @@ def print_plan(plan: Plan, *, requests: bool = False) -> None:
     """Print what a plan accepts, in numbers."""
     from rich.table import Table
 
-    head = f"{plan.id}, round `{plan.round}`, by {plan.solver}, on entry {plan.seq}"
+    head = f"{plan.id}, round `{plan.round}`, solver {plan.solver}, ledger entry {plan.seq}"
     print(printable(head))
     print()
     table = Table(box=None, pad_edge=False)
@@ -166,17 +166,17 @@ def print_compared(plans: Sequence[Plan]) -> None:
 def print_next(plan: Plan, out: Path | None) -> None:
     """Print what may be done with a plan."""
     if not plan.accepted:
-        print("nothing was accepted; the most common reason, with an example:")
+        print("no request was accepted; the most common reason, with an example:")
         for reason, count in Counter(one.why[:1] for one in plan.asked).most_common(1):
             print(printable(f"  {count} of {len(plan.asked)}: {' '.join(reason)}"))
             example = next(one for one in plan.asked if one.why[:1] == reason)
             for line in example.why[1:]:
                 print(printable(f"  {example.release}: {line}"))
     if out is not None and not plan.accepted:
-        print(printable(f"written to {out}; it accepts nothing, and reserves nothing"))
+        print(printable(f"written to {out}; no request is accepted, nothing is reserved"))
     elif out is not None:
         print(printable(f"written to {out}; reserve it:  modicum plan commit {out}"))
-        print("(for 24 hours; --expires-in 7d would say for a week)")
+        print("(for 24 hours; --expires-in 7d for a week)")
     elif plan.accepted:
         print("nothing is reserved; to commit it, write it with  --out plan.json")
     if len(plan.accepted) < len(plan.asked):
@@ -190,7 +190,7 @@ def print_committed(done: Committed) -> None:
     """Print what a plan reserved."""
     count = len(done.releases)
     if not count:
-        print(printable(f"{done.plan} accepts nothing: nothing was written"))
+        print(printable(f"{done.plan} accepts no request: nothing was written"))
         return
     print(
         printable(

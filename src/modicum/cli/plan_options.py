@@ -20,7 +20,7 @@ AT_ONCE = "at-once"
 Active = Annotated[
     int,
     typer.Option(
-        "--active", min=1, help="Groups active at a time; rounds of a group's life."
+        "--active", min=1, help="The number of active groups; also the lifetime of a group, in rounds."
     ),
 ]
 Horizon = Annotated[
@@ -28,14 +28,14 @@ Horizon = Annotated[
     typer.Option(
         "--horizon",
         min=1,
-        help="Coming groups that new users are spread over; 1: by arrival.",
+        help="The number of coming groups that new users are spread over; 1: by arrival.",
     ),
 ]
 Slack = Annotated[
     str,
     typer.Option(
         "--slack",
-        help="How far early rounds of a group unlock more, 0 to 1; or at-once.",
+        help="How much more early rounds of a group unlock, 0 to 1; or at-once.",
         metavar="NUMBER",
     ),
 ]
@@ -43,7 +43,7 @@ RoundDays = Annotated[
     int, typer.Option("--round-days", min=1, help="The length of a round in days.")
 ]
 Eps = Annotated[
-    str, typer.Option("--eps", help="The budget of a user's life.", metavar="NUMBER")
+    str, typer.Option("--eps", help="The lifetime budget of a user.", metavar="NUMBER")
 ]
 Delta = Annotated[
     str | None,
@@ -62,7 +62,7 @@ Rho = Annotated[
 FilterName = Annotated[
     str,
     typer.Option(
-        "--filter", help="The filter that an eps is spent through.", metavar="NAME"
+        "--filter", help="The filter of an eps.", metavar="NAME"
     ),
 ]
 UsersPerRound = Annotated[
@@ -70,7 +70,7 @@ UsersPerRound = Annotated[
     typer.Option(
         "--users-per-round",
         help="Users who join in a round; or a list from round 0 on, such as 90000,500,"
-        " of which the last number goes on.",
+        " whose last number repeats.",
         metavar="NUMBERS",
     ),
 ]
@@ -79,21 +79,21 @@ Rounds = Annotated[
     typer.Option(
         "--rounds",
         min=1,
-        help="Rounds to tell; if not given, until the number of users is steady.",
+        help="The number of rounds shown; by default, until the number of users is steady.",
     ),
 ]
 Compare = Annotated[
     list[str] | None,
     typer.Option(
         "--compare",
-        help="Choices side by side: active, horizon or slack. May be repeated.",
+        help="Values to compare: active, horizon or slack; repeatable.",
         metavar="NAME=V,V...",
     ),
 ]
 Plot = Annotated[
     Path | None,
     typer.Option(
-        "--plot", help="Draw it, as .svg or .png.", metavar="FILE", dir_okay=False
+        "--plot", help="Write a plot, as .svg or .png.", metavar="FILE", dir_okay=False
     ),
 ]
 
@@ -135,7 +135,7 @@ def yardstick(
 
     if filter_name not in FILTERS:
         raise typer.BadParameter(
-            f"--filter: `{filter_name}` is none of {', '.join(FILTERS)}"
+            f"--filter: `{filter_name}` is not one of {', '.join(FILTERS)}"
         )
     return measured(_budget(eps, delta, rho), filter_name)
 
@@ -150,7 +150,7 @@ def measured(budget: Budget, filter_name: str) -> Yardstick:
     caps = {i: cap for i, cap in admits.caps if cap > 0}
     index = RHO if RHO in caps else next(iter(caps), None)
     if index is None:
-        raise typer.BadParameter(f"nothing fits into {budget_text(budget)}")
+        raise typer.BadParameter(f"no mechanism fits into {budget_text(budget)}")
     return Yardstick(
         budget_text(budget),
         filter_name,
@@ -165,7 +165,7 @@ def _budget(eps: str, delta: str | None, rho: str | None) -> Budget:
 
     if rho is not None:
         if delta is not None:
-            raise typer.BadParameter("--delta does not go with --rho")
+            raise typer.BadParameter("--delta cannot be combined with --rho")
         return ZcdpBudget(_positive(rho, "--rho"))
     epsilon = _positive(eps, "--eps")
     at = words.number(delta or _DELTA, "--delta")

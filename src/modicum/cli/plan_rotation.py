@@ -48,8 +48,8 @@ PolicyFile = Annotated[
     Path | None,
     typer.Option(
         "--policy",
-        help="A policy, whose `rotation` and budget are taken where no option says"
-        " otherwise.",
+        help="A policy, for the defaults of `rotation` and"
+        " budget.",
         metavar="FILE",
         dir_okay=False,
     ),
@@ -58,7 +58,7 @@ RuleId = Annotated[
     str | None,
     typer.Option(
         "--rule",
-        help="Whose budget, if the rules of --policy have several.",
+        help="The rule with the budget, if the rules of --policy have several.",
         metavar="ID",
     ),
 ]
@@ -92,8 +92,8 @@ def rotation_of(file: Path, rule: str | None, *, with_budget: bool) -> PolicyRot
     name, turns = compiled.policy.name, compiled.policy.rotation
     if turns is None:
         raise typer.BadParameter(
-            f"--policy: `{name}` has no `rotation`; leave --policy out, and say"
-            " --active and --slack"
+            f"--policy: `{name}` has no `rotation`; leave --policy out, and"
+            " give --active and --slack"
         )
     schedule = turns.schedule
     said = PolicyRotation(name, str(schedule.rounds), number_text(schedule.slack))
@@ -110,12 +110,12 @@ def _chosen(compiled: CompiledPolicy, rule: str | None) -> tuple[str, Budget]:
     if rule is not None:
         if rule not in limits:
             raise typer.BadParameter(
-                f"--rule: no rule `{rule}` takes turns and has a limit; there are"
+                f"--rule: no rule `{rule}` with rotation has a limit; there are"
                 f" {_some(limits)}"
             )
         return rule, limits[rule]
     if not limits:
-        raise typer.BadParameter("--policy: no rule that takes turns has a limit")
+        raise typer.BadParameter("--policy: no rule with rotation has a limit")
     if len(set(limits.values())) > 1:
         raise typer.BadParameter(
             "--policy: its rules have several budgets; choose by --rule one of"
@@ -228,8 +228,8 @@ def _said(
     budgets = [each for each in _BUDGET if was_given(context, each)]
     if rule is not None and (policy is None or budgets):
         raise typer.BadParameter(
-            "--rule says whose budget of a --policy; without one, or beside another"
-            " budget, leave it out"
+            "--rule selects the budget of a --policy; leave it out without a"
+            " policy, or with another budget"
         )
     if policy is None:
         return None
@@ -251,7 +251,7 @@ def _counts(text: str) -> list[int]:
 def _whole(text: str, where: str) -> int:
     found = words.number(text, where)
     if found.denominator != 1:
-        raise typer.BadParameter(f"{where}: `{text}` is not a whole number")
+        raise typer.BadParameter(f"{where}: `{text}` is not an integer")
     return int(found)
 
 
@@ -264,8 +264,8 @@ def _choices(
         name, _, values = text.partition("=")
         if name not in _COMPARED or not values or name in varied:
             raise typer.BadParameter(
-                f"--compare: `{text}` is not of the form NAME=V,V... with a NAME of"
-                f" its own among {', '.join(_COMPARED)}"
+                f"--compare: `{text}` is not of the form NAME=V,V... with a"
+                f" distinct NAME of {', '.join(_COMPARED)}"
             )
         varied[name] = values.split(",")
     settings = [
@@ -273,7 +273,7 @@ def _choices(
     ]
     if len(settings) > CHOICES_MAX:
         raise typer.BadParameter(
-            f"--compare: {len(settings)} choices, at most {CHOICES_MAX} are shown"
+            f"--compare: {len(settings)} choices, at most {CHOICES_MAX} are allowed"
         )
     return [_choice(given | setting, setting, round_days) for setting in settings]
 
@@ -410,7 +410,7 @@ def print_outlook(one: Outlook, measure: Yardstick) -> None:
     if measure.several:
         print(
             "The filter has other scales, too, and groups may live by different ones:"
-            " what costs at most\nthe least part on every scale always fits."
+            " what costs at most\nthe smallest share on every scale always fits."
         )
     print(
         f"From round {one.steady_from} on, {_people(one.users_steady)} users are"
@@ -507,17 +507,17 @@ def _rotation_text(rotation: Rotation) -> str:
     rounds = _many(rotation.active, "round")
     days = f"each for {rounds} of {_many(rotation.round_days, 'day')}."
     if rotation.horizon == 1:
-        return f"{groups} {days} Who joins is active from the next round on."
+        return f"{groups} {days} New users are active from the next round on."
     return (
         f"{groups} {days}\n"
-        f"Who joins is assigned to one of the next {rotation.horizon} groups by a keyed"
+        f"New users are assigned to one of the next {rotation.horizon} groups by a keyed"
         " hash."
     )
 
 
 def _budget_text(measure: Yardstick) -> str:
     return (
-        f"Budget of a life: {measure.budget}, which is {_scaled(measure, Fraction(1))}"
+        f"Lifetime budget: {measure.budget}, which is {_scaled(measure, Fraction(1))}"
         f" by filter {measure.filter}."
     )
 

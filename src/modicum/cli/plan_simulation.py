@@ -199,7 +199,7 @@ def _remark(engine: ChosenEngine, workload: Workload) -> None:
     if engine.remark:
         note(f"note: {engine.remark}")
     if workload.requests.labels is not None:
-        note("note: one budget for everything; labels of requests are not looked at")
+        note("note: one budget for everything; labels of requests are ignored")
 
 
 def simulate(
@@ -249,7 +249,7 @@ def simulate(
         check_baseline(context)
         if round_times and not as_json:
             raise typer.BadParameter(
-                "--round-times: they are told in the document only; add --json"
+                "--round-times: only the JSON document has them; add --json"
             )
         pictures = Pictures(plot, plot_sizes, plot_budget)
         solvers = _solvers(solver, compare)
@@ -267,7 +267,7 @@ def _solvers(solver: str, compare: str | None) -> list[str]:
         return [solver]
     others = names_of(compare, "--compare")
     if solver in others:
-        raise typer.BadParameter(f"--compare: `{solver}` is the solver already")
+        raise typer.BadParameter(f"--compare: `{solver}` is already the solver")
     return [solver, *others]
 
 
@@ -343,7 +343,7 @@ def _workloads(source: Source, seeds: int | None) -> list[Workload]:
     if not source.is_file:
         return [source.read(later) for later in range(seeds or _SEEDS)]
     if seeds not in (None, 1):
-        raise typer.BadParameter("--seeds: the requests of a file are of one seed")
+        raise typer.BadParameter("--seeds: the requests of a file have one seed")
     return [source.read()]
 
 

@@ -24,8 +24,8 @@ WorkloadName = Annotated[
     str,
     typer.Option(
         "--workload",
-        help="w1 (or gm), w2 (basic), w3 (ml), w4 (all); or a file that `modicum"
-        " workload generate` wrote.",
+        help="w1 (or gm), w2 (basic), w3 (ml), w4 (all); or a file written by"
+        " `modicum workload generate`.",
         metavar="NAME|FILE",
     ),
 ]
@@ -34,15 +34,15 @@ RoundCount = Annotated[
     typer.Option(
         "--rounds",
         min=1,
-        help="How many rounds: 40 if left out, or those of the file, of which fewer are"
-        " its first.",
+        help="The number of rounds; by default 40, or those of the file; fewer are its"
+        " first ones.",
     ),
 ]
 SolverName = Annotated[
     str,
     typer.Option(
         "--solver",
-        help="Who decides, such as fcfs, dpf-weighted, dpk or steady; an unknown name"
+        help="The solver, such as fcfs, dpf-weighted, dpk or steady; an unknown name"
         " lists all.",
         metavar="NAME",
     ),
@@ -51,28 +51,28 @@ Solvers = Annotated[
     str,
     typer.Option(
         "--solvers",
-        help="Who decides, one after the other; ratios are to the first.",
+        help="The solvers, in order; ratios are to the first.",
         metavar="NAME,NAME...",
     ),
 ]
 Beside = Annotated[
     str | None,
     typer.Option(
-        "--compare", help="Others, to be shown beside it.", metavar="NAME,NAME..."
+        "--compare", help="Other solvers to compare with.", metavar="NAME,NAME..."
     ),
 ]
 Partitioning = Annotated[
     bool,
     typer.Option(
         "--partitioning/--no-partitioning",
-        help="Whether requests are charged only to the part of the data they read.",
+        help="Charge requests only to the part of the data that they read.",
     ),
 ]
 Subsampling = Annotated[
     bool,
     typer.Option(
         "--subsampling/--no-subsampling",
-        help="Whether requests that read a sample are priced as that.",
+        help="Price requests on samples with amplification.",
     ),
 ]
 Upc = Annotated[
@@ -85,14 +85,14 @@ Upc = Annotated[
 ]
 SimulatedActive = Annotated[
     int,
-    typer.Option("--active", help="Groups active at a time; rounds of a group's life."),
+    typer.Option("--active", help="The number of active groups; also the lifetime of a group, in rounds."),
 ]
 Conversion = Annotated[
     str,
     typer.Option(
         "--conversion",
-        help="as-published: prices and filter of the published evaluation; tight: our"
-        " prices, and a filter that is proven for every budget.",
+        help="as-published: prices and filter of the published evaluation; tight:"
+        " tighter prices, and a filter that is proven for every budget.",
         metavar="as-published|tight",
     ),
 ]
@@ -100,13 +100,13 @@ OwnFilter = Annotated[
     str | None,
     typer.Option(
         "--filter",
-        help="The filter that the budget is spent through, in place of the"
+        help="The filter of the budget, in place of the"
         " conversion's.",
         metavar="NAME",
     ),
 ]
 SimulatedEps = Annotated[
-    str, typer.Option("--eps", help="The budget of a user's life.", metavar="NUMBER")
+    str, typer.Option("--eps", help="The lifetime budget of a user.", metavar="NUMBER")
 ]
 SimulatedDelta = Annotated[
     str, typer.Option("--delta", help="Its delta, above 0.", metavar="NUMBER")
@@ -115,21 +115,21 @@ Attempts = Annotated[
     int,
     typer.Option(
         "--attempts",
-        help="In how many rounds a request is tried; 1: a rejection is final.",
+        help="The number of rounds in which a request is tried; 1: a rejection is final.",
     ),
 ]
 Objective = Annotated[
     str | None,
     typer.Option(
         "--objective",
-        help="What requests are worth: utility, as published, or requests, 1 for each.",
+        help="The utility of requests: utility, as published, or requests, 1 for each.",
         metavar="utility|requests",
     ),
 ]
 Seed = Annotated[
     int | None,
     typer.Option(
-        "--seed", min=0, help="What the workload is drawn from; 0 if left out."
+        "--seed", min=0, help="The seed of the workload; by default 0."
     ),
 ]
 Seeds = Annotated[
@@ -137,14 +137,14 @@ Seeds = Annotated[
     typer.Option(
         "--seeds",
         min=1,
-        help="How many seeds, from --seed on; 3 if left out, 1 with a file.",
+        help="The number of seeds, from --seed on; by default 3, or 1 with a file.",
     ),
 ]
 EngineName = Annotated[
     str,
     typer.Option(
         "--engine",
-        help="What computes it: numba is far faster; auto takes it if it is installed.",
+        help="The engine: numba is much faster; auto uses it if installed.",
         metavar="auto|numba|numpy",
     ),
 ]
@@ -156,7 +156,7 @@ PlotRounds = Annotated[
     Path | None,
     typer.Option(
         "--plot",
-        help="Draw the utility of each round, as .svg or .png.",
+        help="Plot the utility of each round, as .svg or .png.",
         metavar="FILE",
         dir_okay=False,
     ),
@@ -165,7 +165,7 @@ PlotSizes = Annotated[
     Path | None,
     typer.Option(
         "--plot-sizes",
-        help="Draw what is accepted by size, as .svg or .png.",
+        help="Plot accepted requests by size, as .svg or .png.",
         metavar="FILE",
         dir_okay=False,
     ),
@@ -174,7 +174,7 @@ PlotBudget = Annotated[
     Path | None,
     typer.Option(
         "--plot-budget",
-        help="Draw what is left of budgets after each round, as .svg or .png.",
+        help="Plot the remaining budgets after each round, as .svg or .png.",
         metavar="FILE",
         dir_okay=False,
     ),
@@ -235,7 +235,7 @@ class Source:
         given = {"--seed": self.seed, "--objective": self.objective}
         for option, value in given.items():
             if value is not None:
-                raise typer.BadParameter(f"{option} does not go with a file")
+                raise typer.BadParameter(f"{option} cannot be combined with a file")
         workload = read_workload(self.workload)
         if self.rounds is None:
             return workload
@@ -303,7 +303,7 @@ def known(what: str, given: str, names: Iterable[str], others: str = "") -> None
         raise InputError(
             Problem(
                 Code.UNKNOWN_CHOICE,
-                f"there is no {what} `{given[:40]}`",
+                f"unknown {what} `{given[:40]}`",
                 label=nearest(given, names),
                 help=f"choose one of {', '.join(names)}{others}",
             )
@@ -314,10 +314,10 @@ def names_of(text: str, option: str) -> list[str]:
     """Return the solvers of a list such as ``fcfs,dpk``."""
     names = [name.strip() for name in text.split(",")]
     if len(set(names)) < len(names):
-        raise typer.BadParameter(f"{option}: a solver stands there twice")
+        raise typer.BadParameter(f"{option}: a solver is given twice")
     if len(names) > SOLVERS_MAX:
         raise typer.BadParameter(
-            f"{option}: {len(names)} solvers, at most {SOLVERS_MAX} are shown"
+            f"{option}: {len(names)} solvers, at most {SOLVERS_MAX} are allowed"
         )
     return names
 

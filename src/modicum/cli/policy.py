@@ -41,7 +41,7 @@ def fmt(
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Write nothing; leave with 4 if it would change."),
+        typer.Option("--check", help="Write nothing; exit with code 4 if it would change."),
     ] = False,
 ) -> None:
     """Print the canonical text of a policy; its SHA-256 is the policy's digest."""
@@ -71,10 +71,10 @@ def _lay_out(file: Path, *, as_json: bool, write: bool) -> None:
     if as_json:
         print_json({"changed": changed})
     elif write:
-        done = "formatted" if changed else "was formatted already"
+        done = "formatted" if changed else "already formatted"
         print(f"{printable(str(file))}: {done}")
     else:
-        remedy = f"not formatted; mend it with  modicum policy fmt --write {file}"
+        remedy = f"not formatted; fix it with  modicum policy fmt --write {file}"
         print(f"{printable(str(file))}: {remedy if changed else 'ok'}")
     if changed and not write:
         raise typer.Exit(Exit.INVALID)
@@ -84,7 +84,7 @@ def schema(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="With --release: a policy, whose words are then offered.",
+            help="With --release: a policy, whose names are then offered.",
             metavar="[POLICY]",
         ),
     ] = None,
@@ -92,7 +92,7 @@ def schema(
         bool, typer.Option("--release", help="The schema of release files.")
     ] = False,
     part: Annotated[
-        bool, typer.Option("--part", help="The schema of files that are included.")
+        bool, typer.Option("--part", help="The schema of included files.")
     ] = False,
 ) -> None:
     """Print the JSON Schema of policy files, for completion in editors."""
@@ -100,7 +100,7 @@ def schema(
     from modicum.policy.json_schema.release import release_schema
 
     if file is not None and not release:
-        raise typer.BadParameter("a policy is given with --release only")
+        raise typer.BadParameter("a policy is allowed with --release only")
     if release and part:
         raise typer.BadParameter("give --release or --part, not both")
     with reporting(as_json=False):
@@ -123,7 +123,7 @@ def show(
     ledger: Ledger = DEFAULT_LEDGER,
     numbers: Annotated[
         bool,
-        typer.Option("--numbers", help="Number the lines, as denials name them."),
+        typer.Option("--numbers", help="Number the lines, as in denials."),
     ] = False,
     as_of: AsOf = None,
     as_json: Json = False,
@@ -176,7 +176,7 @@ def lint(
     ],
     as_json: Json = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Leave with 4 if there are warnings.")
+        bool, typer.Option("--strict", help="Exit with code 4 if there are warnings.")
     ] = False,
 ) -> None:
     """Check policy files; report every mistake with its place."""
@@ -238,10 +238,10 @@ def compile_file(
     file: File,
     as_json: Json = False,
     brief: Annotated[
-        bool, typer.Option("--brief", help="Only the counts, not the rules.")
+        bool, typer.Option("--brief", help="Show only the counts, not the rules.")
     ] = False,
     show_all: Annotated[
-        bool, typer.Option("--all", help=f"Every rule, not the first {RULES_SHOWN}.")
+        bool, typer.Option("--all", help=f"Show every rule, not only the first {RULES_SHOWN}.")
     ] = False,
 ) -> None:
     """Show the rules that a policy file compiles to."""
@@ -260,7 +260,7 @@ def prune(
     file: File,
     as_json: Json = False,
     show_all: Annotated[
-        bool, typer.Option("--all", help=f"Every one, not the first {IMPLIED_SHOWN}.")
+        bool, typer.Option("--all", help=f"Show every rule, not only the first {IMPLIED_SHOWN}.")
     ] = False,
 ) -> None:
     """Show the rules that other rules imply, each with one that does."""

@@ -35,8 +35,8 @@ PolicyFile = Annotated[Path, typer.Argument(help="The policy file.", metavar="FI
 Subject = Annotated[
     str,
     typer.Argument(
-        help="The policy file; or, if it is proposed, its digest or the first 12"
-        " characters of it.",
+        help="The policy file; or the digest of a proposed policy, or its first"
+        " 12 characters.",
         metavar="FILE|DIGEST",
     ),
 ]
@@ -181,7 +181,7 @@ def conflict_lines(weighed: ActivationPreview) -> Iterator[str]:
             yield f"            {problem.label}"
     for name in weighed.accepted:
         if name.startswith(ATTRIBUTE):
-            yield f"  accepted  {name} is gone"
+            yield f"  accepted  {name} is removed"
 
 
 def _state(weighed: ActivationPreview, rule: str) -> str:
@@ -205,7 +205,7 @@ def activate(
         typer.Option(
             "--accept-conflict",
             help="The id of a rule, or its scope, that history exceeds and that may"
-            " stay so: it denies what it is about, in the cells that are over. Or"
+            " stay so: it denies what it is about, in the cells that are finished. Or"
             " `attribute:NAME`: the attribute is gone, and is none of the new ones.",
             metavar="NAME",
         ),
@@ -214,13 +214,13 @@ def activate(
         str | None,
         typer.Option(
             "--replaces",
-            help="The digest of the policy that this one was reviewed against; leave"
-            " with 7 if another one is active.",
+            help="The digest of the policy that this one was reviewed against; exit"
+            " with code 7 if another one is active.",
             metavar="DIGEST",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it means; write nothing.")
+        bool, typer.Option("--dry-run", help="Show the effect; write nothing.")
     ] = False,
     actor: Actor = None,
     as_json: Json = False,
@@ -272,7 +272,7 @@ def _lines(
     new, old = weighed.successor, weighed.replaced.policy
     called = f"policy `{new.policy.name}` ({new.policy.digest[:12]})"
     if weighed.holds_already:
-        yield f"{shown(ledger)}: {called} is active already"
+        yield f"{shown(ledger)}: {called} is already active"
         return
     verb = "is active" if done else "would be active"
     replaced = f"`{old.name}` ({old.digest[:12]})"
@@ -286,7 +286,7 @@ def _lines(
 
 
 Text = Annotated[
-    bool, typer.Option("--text", help="Print the texts of the policies, too.")
+    bool, typer.Option("--text", help="Also print the texts of the policies.")
 ]
 
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 #: What stands for the ledger's active policy.
 ACTIVE = "active"
 
-All = Annotated[bool, typer.Option("--all", help="Every line, not only the first.")]
+All = Annotated[bool, typer.Option("--all", help="Show every line, not only the first.")]
 MaybeLedger = Annotated[
     str | None,
     typer.Option(
         "--ledger",
         envvar="MODICUM_LEDGER",
-        help="The ledger whose history is held against it.",
+        help="The ledger whose history is replayed.",
         metavar="FILE|URL",
     ),
 ]
@@ -154,14 +154,14 @@ def explain(
     rule: Annotated[
         str | None,
         typer.Argument(
-            help="Needed: the id of a rule, or its scope, which means all contexts.",
+            help="Required: the id of a rule, or its scope for all contexts.",
             metavar="RULE",
         ),
     ] = None,
     context: Annotated[
         list[str] | None,
         typer.Option(
-            "--context", help="A setting that the rule has.", metavar="SETTING"
+            "--context", help="A setting of the rule.", metavar="SETTING"
         ),
     ] = None,
     ledger: MaybeLedger = None,
@@ -180,7 +180,7 @@ def explain(
 
     if rule is None:
         if policy == ACTIVE or Path(policy).suffix in (".yaml", ".yml"):
-            raise typer.BadParameter("name a rule, or its scope", param_hint="RULE")
+            raise typer.BadParameter("give a rule, or its scope", param_hint="RULE")
         policy, rule = ACTIVE, policy
     ledger = _ledger_of(policy, ledger)
     with reporting(as_json=as_json):
@@ -206,7 +206,7 @@ def explain(
             print("\n" * bool(number), end="")
             print_rule(*one)
         if len(places) > len(told):
-            print(f"\n… {len(places) - len(told)} more contexts: choose by --context")
+            print(f"\n… {len(places) - len(told)} more contexts: choose with --context")
 
 
 def _active_beside(only: str) -> tuple[str, Path]:

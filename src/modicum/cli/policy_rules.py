@@ -128,7 +128,7 @@ def print_implied(compiled: CompiledPolicy, *, shown: int | None) -> None:
     every = compiled.pruned, compiled.pruned_alone
     total = sum(kept(pruned.witness)[1] for pruned in every)
     for one, witness in islice(_implied(compiled), fitting(total, shown)):
-        by = "about nothing" if one.about_nothing else witness.id
+        by = "matches nothing" if one.about_nothing else witness.id
         limit = "" if one.about_nothing else _budget(witness)
         rule = one.rule
         rows.append((rule.id, _budget(rule), by, limit))
@@ -221,18 +221,18 @@ def graph(
         bool, typer.Option("--dot", help="Write DOT, for Graphviz.")
     ] = False,
     as_svg: Annotated[
-        bool, typer.Option("--svg", help="Write SVG; so it is without --dot.")
+        bool, typer.Option("--svg", help="Write SVG, the default.")
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where to write it.", metavar="FILE"),
+        typer.Option("--output", "-o", help="The output file.", metavar="FILE"),
     ] = None,
     rule: Annotated[
         str | None,
         typer.Option(
             "--rule",
-            help="Only what is two steps above or below it: an id, or a scope, which"
-            " means all its contexts.",
+            help="Only rules up to two steps above or below: an id, or a scope for"
+            " all its contexts.",
             metavar="RULE",
         ),
     ] = None,
@@ -250,7 +250,7 @@ def graph(
         typer.Option("--unit", help="Only rules for this unit.", metavar="UNIT"),
     ] = None,
     per_release: Annotated[
-        bool, typer.Option("--per-release", help="The rules about each release alone.")
+        bool, typer.Option("--per-release", help="The rules of `per_release`.")
     ] = False,
 ) -> None:
     """Draw which rules count all that others count, as a Hasse diagram."""

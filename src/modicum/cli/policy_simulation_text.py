@@ -35,7 +35,7 @@ def print_simulation(found: WhatIf, *, whole: bool) -> None:
         print(f"conflict: {problem.message}")
     if found.conflicts:
         print(
-            f"note: what did happen exceeds {len(found.conflicts)} of its rules:"
+            f"note: the actual history exceeds {len(found.conflicts)} of its rules:"
             "  modicum policy diff active POLICY --ledger FILE"
         )
 
@@ -83,14 +83,14 @@ def _totals(found: WhatIf) -> str:
     counts = totals(found)
     attempts = counts.attempts
     return (
-        f"{attempts} release{'' if attempts == 1 else 's'}: {counts.allowed} let in,"
-        f" {counts.denied} denied; {counts.denied_now} denied now,"
+        f"{attempts} release{'' if attempts == 1 else 's'}: {counts.allowed}"
+        f" allowed, {counts.denied} denied; {counts.denied_now} denied now,"
         f" {counts.allowed_now} allowed now; {_recorded(counts.recorded_over)}"
     )
 
 
 def _recorded(over: int) -> str:
-    return f"{over} recorded {'one goes' if over == 1 else 'ones go'} over a limit"
+    return f"{over} recorded {'one exceeds' if over == 1 else 'ones exceed'} a limit"
 
 
 def past_releases(ids: Sequence[str]) -> str:

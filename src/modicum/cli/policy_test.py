@@ -39,7 +39,7 @@ def run_tests(
     as_json: Json = False,
     show_coverage: Annotated[
         bool,
-        typer.Option("--coverage", help="List the rules that no test touched."),
+        typer.Option("--coverage", help="List the rules that no test covers."),
     ] = False,
 ) -> None:
     """Run the tests that stand next to policies; exits 0, or 8 if one fails."""

@@ -53,7 +53,7 @@ class Met:
 
         A rule that was exceeded before and is no tighter now is no mistake of it.
         """
-        note = "it is over its limit under the old policy, too"
+        note = "it is also over its limit under the old policy"
         return [
             *self.what_if.problems,
             *(
@@ -82,9 +82,9 @@ def print_diff(
 ) -> None:
     """Print the differences for people."""
     if found.same_document:
-        print("SAME     both policies say the same")
+        print("SAME     the policies are equivalent")
     elif found.empty:
-        print(f"SAME     all {_rules(found.same_rules)}, and all that is declared")
+        print(f"SAME     all {_rules(found.same_rules)}, and all declarations")
     else:
         _print_changes(found, several_units=several_units, whole=whole)
     if met is not None:
@@ -104,7 +104,7 @@ def _print_changes(found: Differences, *, several_units: bool, whole: bool) -> N
         _print_block("BESIDE", beside, whole=whole)
     _print_block("SAME", [_rules(found.same_rules)], whole=whole)
     if not found.loosens:
-        print("nothing is loosened: what was denied before stays denied")
+        print("nothing is loosened: all that was denied is still denied")
 
 
 def _rules(number: int) -> str:
@@ -192,9 +192,9 @@ def _delta(budget: Budget) -> object:
 
 
 _ABOUT = {
-    Verdict.TIGHTER: "about more mechanisms",
-    Verdict.LOOSER: "about fewer mechanisms",
-    Verdict.CHANGED: "about other mechanisms",
+    Verdict.TIGHTER: "matches more mechanisms",
+    Verdict.LOOSER: "matches fewer mechanisms",
+    Verdict.CHANGED: "matches other mechanisms",
 }
 
 
@@ -295,16 +295,16 @@ def _block(title: str, *lines: str) -> None:
 def _filter_lines(profile: RuleProfile) -> Iterator[str]:
     own = profile.own_filter
     if own is None:
-        yield "none: the tightest loss of each release is held against the limit"
+        yield "none: the tightest loss of each release is compared with the limit"
     elif not own.enforced:
-        yield "none: it is tracked, nothing is denied"
+        yield "none: tracked only"
     elif own.every:
-        yield "it holds while every one of these sums is within its cap"
+        yield "it allows while each of these sums is within its cap"
         yield from _cap_lines(own)
     else:
         one = len(own.caps) == 1
         which = "this sum is" if one else "one of these sums is"
-        yield f"{profile.filter_name}: it holds while {which} within its cap"
+        yield f"{profile.filter_name}: it allows while {which} within its cap"
         yield from _cap_lines(own)
 
 
@@ -320,12 +320,12 @@ def _cap_lines(own: Filter) -> Iterator[str]:
 
 def _status(profile: RuleProfile) -> str:
     if profile.about_nothing:
-        return "about nothing: it can never deny"
+        return "matches no mechanism: it can never deny"
     if profile.implied_by is None:
         return "constraining: it can be the only rule to deny"
     rule, budget = profile.implied_by
     return (
-        f"implied by {rule} ({budget_text(budget)}): that denies all that this denies"
+        f"implied by {rule} ({budget_text(budget)}): which denies whatever this denies"
     )
 
 
@@ -342,7 +342,7 @@ def _standing_lines(standing: RuleStanding) -> Iterator[str]:
         yield f"the fullest cell: {standing.loss.cell}"
     before = amount_text(spent.together, spent.scale)
     if not standing.loss.own_filter.enforced:
-        yield f"{spent.measure} {before} is spent; nothing limits it"
+        yield f"{spent.measure} {before} is spent; there is no limit"
     else:
         limit = amount_text(spent.limit, spent.scale)
         left = room_text(standing.left, spent.scale)
@@ -350,11 +350,11 @@ def _standing_lines(standing: RuleStanding) -> Iterator[str]:
         state = (
             f"left {left}"
             if standing.loss.allowed
-            else f"OVER{where}: it denies what falls under it there"
+            else f"OVER{where}: it denies matching releases there"
         )
         yield f"before {before} of {spent.measure} {limit}, {state}"
     if standing.rho_left is not None:
-        yield f"Gaussian noise may still cost rho {room_text(standing.rho_left)}"
+        yield f"remaining for a Gaussian mechanism: rho = {room_text(standing.rho_left)}"
     if standing.spenders:
         yield f"spent by {contributors_text(standing.spenders, standing.coordinate)}"
 

@@ -46,7 +46,7 @@ def lint(
     ledger: Ledger = DEFAULT_LEDGER,
     as_json: Json = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Leave with 4 if there are remarks.")
+        bool, typer.Option("--strict", help="Exit with code 4 if there are remarks.")
     ] = False,
 ) -> None:
     """Check query files and tables files; report every mistake with its place.
@@ -132,7 +132,7 @@ def _to_dict(checked: Iterable[_Checked], *, strict: bool) -> dict[str, object]:
 
 
 app = typer.Typer(
-    help="Ask private SQL: see what it costs, and run it under a reservation.",
+    help="Price and run private SQL queries.",
     no_args_is_help=True,
 )
 
@@ -143,9 +143,8 @@ Data = Annotated[
     list[str] | None,
     typer.Option(
         "--data",
-        help="Where a table is: a Parquet or CSV file, a folder or pattern of Parquet"
-        " files, or FILE.duckdb::TABLE; repeatable. PLACE alone, if the query reads one"
-        " table.",
+        help="The source of a table: a Parquet or CSV file, a folder or pattern of"
+        " Parquet files, or FILE.duckdb::TABLE; repeatable. PLACE alone, if the query reads one table.",
         metavar="TABLE=PLACE",
     ),
 ]
@@ -165,7 +164,7 @@ def init(
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Write the draft here; - for stdout.")
+        Path, typer.Option("--out", "-o", help="The output file; - for stdout.")
     ] = Path("tables.yaml"),
     as_json: Json = False,
 ) -> None:
@@ -188,7 +187,7 @@ def init(
                 place if equals else given, name if equals else None, words
             )
             if any(one.table.casefold() == draft.table.casefold() for one in drafts):
-                twice = f"two tables would be called `{draft.table}`"
+                twice = f"two tables would be named `{draft.table}`"
                 raise typer.BadParameter(f"{twice}: write NAME=FILE", param_hint="FILE")
             drafts.append(draft)
         text = draft_text(drafts, words)
@@ -239,7 +238,7 @@ def schema(
     policy: Annotated[
         Path | None,
         typer.Argument(
-            help="A policy, whose words are then offered.", metavar="[POLICY]"
+            help="A policy, whose names are then offered.", metavar="[POLICY]"
         ),
     ] = None,
     tables: Annotated[
@@ -276,14 +275,14 @@ def run(
     query: QueryPath,
     data: Data = None,
     engine: Annotated[
-        str, typer.Option("--engine", help=f"Where it is computed: {ENGINE_NAMES}.")
+        str, typer.Option("--engine", help=f"The engine: {ENGINE_NAMES}.")
     ] = "duckdb",
     spark_master: Annotated[
-        str, typer.Option("--spark-master", help="The cluster that spark runs on.")
+        str, typer.Option("--spark-master", help="The Spark master URL.")
     ] = "local[*]",
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write the answer here: .csv, .json."),
+        typer.Option("--out", "-o", help="The file for the answer: .csv, .json."),
     ] = None,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
@@ -344,11 +343,11 @@ def _sources(given: Iterable[str], tables: Sequence[str]) -> dict[str, str]:
             raise _not_data(f"`{table}` is given twice")
         if table not in tables:
             read = ", ".join(f"`{one}`" for one in tables)
-            raise _not_data(f"the query reads no table `{table}`, but {read}")
+            raise _not_data(f"the query does not read the table `{table}`; it reads {read}")
         found[table] = place
     for table in tables:
         if table not in found:
-            raise _not_data(f"say where `{table}` is: --data {table}=PLACE")
+            raise _not_data(f"give the source of `{table}`: --data {table}=PLACE")
     return found
 
 
@@ -359,7 +358,7 @@ def _placed(given: str, tables: Sequence[str]) -> tuple[str, str]:
         return tables[0], given
     if not equals and given:
         each = " ".join(f"--data {one}=PLACE" for one in tables)
-        raise _not_data(f"say of which table `{given}` is: {each}")
+        raise _not_data(f"give the table of `{given}`: {each}")
     if not (table and place):
         raise _not_data(f"write TABLE=PLACE, such as {tables[0]}=FILE, not `{given}`")
     return table, place

@@ -121,7 +121,7 @@ def _keys_to_dict(query: QueryFile) -> dict[str, object] | None:
 def _notes(query: QueryFile) -> list[str]:
     if query.compiled.asked.sampling is None:
         return []
-    return ["losses of mechanisms are without the sample; rules charge with it"]
+    return ["losses of mechanisms are without amplification; rules charge the amplified loss"]
 
 
 def print_answers(answers: Answers) -> None:
@@ -210,8 +210,8 @@ class AnswerOutput:
             print_answers(self._answers)
         note(error.render())
         note(
-            f"{self._release}: its loss is spent and its answer is out, but it is not"
-            f" published; say so with  modicum release publish {self._release}"
+            f"{self._release}: its loss is spent and its answer is written, but it is"
+            f" not yet published; run  modicum release publish {self._release}"
         )
         return True
 

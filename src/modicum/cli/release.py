@@ -74,21 +74,21 @@ def submit(
     ledger: Ledger = DEFAULT_LEDGER,
     publish: Annotated[
         bool,
-        typer.Option("--publish", help="Publish at once: the release is already out."),
+        typer.Option("--publish", help="Publish immediately: the release is already public."),
     ] = False,
     expires_in: Annotated[
         str,
         typer.Option(
             "--expires-in",
-            help="How long a reservation stands unless started: 90s, 30m, 24h.",
+            help="How long an unstarted reservation lasts: 90s, 30m, 24h.",
         ),
     ] = "24h",
     request: Annotated[
         str | None,
         typer.Option(
             "--request",
-            help="Why it is asked for: if people must agree first, ask them in the"
-            " ledger, and leave with 5.",
+            help="The reason: if approval is needed, request it in the ledger,"
+            " and exit with code 5.",
             metavar="REASON",
         ),
     ] = None,
@@ -148,7 +148,7 @@ def publish(
 @app.command()
 def cancel(
     release: ReleaseId,
-    reason: Annotated[str, typer.Option("--reason", help="Why it is given up.")],
+    reason: Annotated[str, typer.Option("--reason", help="The reason.")],
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     as_json: Json = False,
@@ -237,23 +237,23 @@ def _lines(found: Iterable[Approvers]) -> Iterator[str]:
         if people.standing is not None:
             status, seq = people.standing.status.value, people.standing.seq
             stands = f"{people.release} is {status} (entry {seq})"
-            yield f"{stands}: nobody is asked any more"
+            yield f"{stands}: no approval is pending"
         elif people.corrects:
             yield (
-                f"{people.release} is to be corrected: a person who did not ask for"
-                " that approves it"
+                f"{people.release} is to be corrected: a person other than the"
+                " requester approves it"
             )
         elif not people.hearings:
             yield f"{people.release} needs no approval"
         elif not people.exact:
             yield (
-                "its contents are not in the ledger: it needs these at most; with its"
-                " file, only those that it needs are shown"
+                "its contents are not in the ledger: these are the most it can need;"
+                " give its file for the exact ones"
             )
         yield from approval_lines(people.hearings)
         for said in people.spoken:
             other = said.content != people.content
-            yield vote_line(said, "another content" if other else "")
+            yield vote_line(said, "other contents" if other else "")
 
 
 def _view(found: Iterable[Approvers]) -> KnownApprovals:
@@ -302,7 +302,7 @@ def list_releases(
         elif found:
             _print_list(found)
         else:
-            print("no release stands so" if wanted else "no release was let in")
+            print("no release has this status" if wanted else "there are no allowed releases")
 
 
 def _statuses(given: Iterable[str]) -> frozenset[str]:
@@ -380,7 +380,7 @@ def run(
         if code == 0:
             _publish(release, workspace.publish)
         else:
-            note(f"{release}: the command left with {code}; stays started, and spent")
+            note(f"{release}: the command exited with code {code}; the release stays started, and its loss spent")
     raise typer.Exit(code)
 
 
@@ -393,6 +393,6 @@ def _publish(release: str, publish: Callable[[str], object]) -> None:
     try:
         publish(release)
     except ModicumError:
-        note(f"{release}: the command ended well, and the release is not published yet")
+        note(f"{release}: the command succeeded, and the release is not yet published")
         raise
     note(f"{release}: published")

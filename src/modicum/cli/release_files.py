@@ -34,9 +34,8 @@ def read_release(file: Path) -> Node:
             Problem(
                 Code.FILE_UNREADABLE,
                 f"cannot read {str(file)[:200]}: no such file",
-                help="correct the path; if it is the id of a release, give its file,"
-                " with the right `periods` to correct it;"
-                f"  modicum release show {str(file)[:200]}  says what it holds",
+                help="correct the path; for a release in the ledger, give its file,"
+                " with the right `periods` to correct it;  modicum release show {str(file)[:200]}  shows its contents",
             )
         )
     found = load_release(file)
@@ -44,10 +43,10 @@ def read_release(file: Path) -> Node:
         raise InputError(
             Problem(
                 Code.UNKNOWN_KEY,
-                "this is a query, which is not yet a release",
+                "this is a query file, not a release",
                 found.mark,
                 help=f"modicum query plan {file}  prices it, and  modicum query compile"
-                f" {file}  prints the release that it is",
+                f" {file}  prints its release",
             )
         )
     return found

@@ -25,7 +25,7 @@ def fit(
         str,
         typer.Option(
             "--vary",
-            help="What may change: noise (sigma or scale alone), epsilon, rho or mu"
+            help="What may vary: noise (sigma or scale alone), epsilon, rho or mu"
             " of declared costs, sampling_rate, where, or periods.",
             metavar="WHAT",
         ),
@@ -34,7 +34,7 @@ def fit(
         str | None,
         typer.Option(
             "--mechanism",
-            help="The one mechanism that may change; without it, all.",
+            help="The only mechanism that may change; by default, all.",
             metavar="NAME",
         ),
     ] = None,
@@ -43,7 +43,7 @@ def fit(
         typer.Option(
             "--out",
             "-o",
-            help="Write the release to this new file.",
+            help="The output file for the release.",
             metavar="FILE",
             callback=file_named,
         ),
@@ -139,7 +139,7 @@ def _print_options(decision: Decision, found: Options) -> None:
     if found:
         _print_table(found)
     elif not (decision.allowed or found.ended_early):
-        print("no single change that is known makes it pass")
+        print("no known single change makes it fit")
     if found.ended_early:
         print(f"note: {ENDED_EARLY}")
 
@@ -151,7 +151,7 @@ def _print_table(found: Options) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("", justify="right")
     table.add_column("CHANGE", no_wrap=True)
-    table.add_column("WHAT IT MEANS")
+    table.add_column("EFFECT")
     for number, one in enumerate(found, 1):
         condition = (f"only if {one.only_if}",) if one.only_if else ()
         lines = "\n".join((*condition, *one.why))

@@ -49,7 +49,7 @@ def show(
 def print_standing(standing: Standing) -> None:
     """Print where a release stands, in one line."""
     status = standing.status.value
-    print(printable(f"{standing.id}: {status} (came in with entry {standing.seq})"))
+    print(printable(f"{standing.id}: {status} (reserved in entry {standing.seq})"))
 
 
 def _shown(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from modicum.ledger.decision.approvals import ApprovalState
     from modicum.ledger.state.pending import Request
 
-app = typer.Typer(help="Releases that wait for approval.", no_args_is_help=True)
+app = typer.Typer(help="List and withdraw requests for approval.", no_args_is_help=True)
 
 Id = Annotated[str, typer.Argument(help="The id of the release.", metavar="ID")]
 
@@ -32,7 +32,7 @@ def list_requests(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> Non
         if as_json:
             print_json({"requests": [pending_view(one) for one in found]})
             return
-        for line in _lines(found) if found else ["nothing is asked for"]:
+        for line in _lines(found) if found else ["there are no requests"]:
             print(line)
 
 
@@ -94,9 +94,9 @@ def _lines(found: Iterable[PendingRequest]) -> Iterator[str]:
     for one in found:
         yield from _asked_lines(one.request, f": {one.reason}", one.hearings)
         if one.corrects:
-            yield "  MISSING  agreement of a person who did not request this correction"
+            yield "  MISSING  approval by a person other than the requester"
         if not one.current:
-            yield "  AGAIN    it was requested under another policy: request it again"
+            yield "  AGAIN    it was requested under an earlier policy: request it again"
 
 
 def _asked_lines(
@@ -119,7 +119,7 @@ def _described(one: PendingRequest) -> Iterator[str]:
         kind, name = (mechanism.description.get(key) for key in ("kind", "name"))
         reads = ", ".join(mechanism.attributes) or "nothing"
         yield printable(f"  mechanism {name}: {kind}, reads {reads}")
-    yield "  all of it, and what it costs, with  --json"
+    yield "  everything, with losses:  --json"
 
 
 def _body(one: PendingRequest) -> object:

@@ -60,7 +60,7 @@ _TOLD = ("data-independent", "private-selection")
 STATISTICS = ("max", "p99", "median")
 
 app = typer.Typer(
-    help="See what an epsilon means for the people in a table, and choose one. For the"
+    help="Assess the disclosure risk of an epsilon for the people in a table, and choose one. For the"
     " controller of the data only: all but a `dp` choice is computed from rows without"
     " noise.",
     no_args_is_help=True,
@@ -144,7 +144,7 @@ def choose(
         str,
         typer.Option(
             "--tau",
-            help="The least indicator is to be so large a part of the greatest.",
+            help="The required ratio of the smallest indicator to the largest.",
         ),
     ],
     unit: Unit = None,
@@ -214,7 +214,7 @@ def compare_groups(
         list[str],
         typer.Option(
             "--groups",
-            help="A group of people, as a condition on rows; two or more.",
+            help="A group of people, as a condition on rows; at least two.",
             metavar="CONDITION",
         ),
     ],
@@ -240,7 +240,7 @@ def compare_groups(
         from modicum.risk.measurement.documents import groups_to_dict
 
         if len(set(groups)) < 2:
-            raise typer.BadParameter("name two groups or more", param_hint="--groups")
+            raise typer.BadParameter("give at least two groups", param_hint="--groups")
         refuse_unused(context, mechanism)
         one_of(statistic, STATISTICS, "--statistic")
         known = facts(
@@ -326,8 +326,8 @@ class Charging:
 
         if self.release is None or self.charge is None:
             raise typer.BadParameter(
-                "a private choice is charged: name the release that it is, and whom it"
-                " is charged to: --release ID --charge UNIT",
+                "a private choice is charged: give its release id, and the unit to"
+                " charge: --release ID --charge UNIT",
                 param_hint="--choice",
             )
         release = self.release
@@ -357,8 +357,8 @@ def _units(given: Sequence[str]) -> tuple[str, dict[str, str]]:
     persons = [one for one in given if "=" not in one]
     if len(persons) != 1:
         raise typer.BadParameter(
-            "name the one unit that a person is, and others with what they lose by a"
-            " proof of yours: --charge patient --charge doctor=2",
+            "give the unit of a person, and other units with a loss that you have"
+            " proven: --charge patient --charge doctor=2",
             param_hint="--charge",
         )
     others: dict[str, str] = {}
@@ -382,10 +382,10 @@ def _naming_units() -> Iterator[None]:
     except InputError as error:
         if error.code not in _OF_UNITS:
             raise
-        why = "that a choice loses its epsilon is proven for the persons alone"
+        why = "the loss of a choice is proven for persons only"
         remedy = (
-            "give what it loses for all rows of one instance, by a proof of your own:"
-            " `--charge UNIT=EPS`; or choose by data-independent, which costs nothing"
+            "give a loss that you have proven for all rows of one instance: `--charge"
+            " UNIT=EPS`; or use data-independent, which costs nothing"
         )
         raise InputError(
             *(

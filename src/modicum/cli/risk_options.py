@@ -36,7 +36,7 @@ Unit = Annotated[
     str | None,
     typer.Option(
         "--unit",
-        help="The column that tells whose a row is; by default each row is a person.",
+        help="The column that identifies a person; by default, each row is a person.",
         metavar="COLUMN",
     ),
 ]
@@ -47,7 +47,7 @@ Epsilons = Annotated[
     str | None,
     typer.Option(
         "--epsilons",
-        help="Candidates: 0.1,0.5,1 or LOW:HIGH:N; by default the papers' 37.",
+        help="Candidates: 0.1,0.5,1 or LOW:HIGH:N; by default the 37 values of the papers.",
     ),
 ]
 Delta = Annotated[
@@ -65,19 +65,19 @@ BoundsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--bounds",
-        help="The least and the greatest value that is aggregated, from public"
-        " knowledge; values outside count as the nearer bound. Repeatable by column.",
+        help="The smallest and the largest aggregated value, from public"
+        " knowledge; values outside are clamped. Repeatable by column.",
         metavar="[COLUMN=]LOW:HIGH",
     ),
 ]
 RowsMax = Annotated[
     int | None,
-    typer.Option("--rows-max", help="How many rows of a person count at most.", min=1),
+    typer.Option("--rows-max", help="The maximum number of rows per person.", min=1),
 ]
 Dimensions = Annotated[
     int | None,
     typer.Option(
-        "--dimensions", help="How many numbers the answer has, if public.", min=1
+        "--dimensions", help="The number of values in the answer, if public.", min=1
     ),
 ]
 Form = Annotated[
@@ -101,8 +101,8 @@ Choice = Annotated[
     str,
     typer.Option(
         "--choice",
-        help="data-independent (may be released), as-published (for the controller"
-        " only), private-selection, find-and-release, or"
+        help="data-independent (may be released), as-published (for the data"
+        " controller only), private-selection, find-and-release, or"
         " find-and-release-as-published (for study).",
     ),
 ]
@@ -110,64 +110,64 @@ TellingChoice = Annotated[
     str,
     typer.Option(
         "--choice",
-        help="data-independent, or private-selection, which costs something itself."
-        " What is for the controller only: `modicum risk rdr`.",
+        help="data-independent, or private-selection, which itself has a cost. For"
+        " the data controller only: `modicum risk rdr`.",
     ),
 ]
 Tau = Annotated[
     str | None,
     typer.Option(
-        "--tau", help="The least indicator is to be so large a part of the greatest."
+        "--tau", help="The required ratio of the smallest indicator to the largest."
     ),
 ]
 MaxVariance = Annotated[
     str | None,
     typer.Option(
         "--max-variance",
-        help="As published, or to find and release: the variance of the indicators is"
-        " to be so small.",
+        help="For as-published and find-and-release: the largest variance of the"
+        " indicators.",
     ),
 ]
 Statistic = Annotated[
     str,
     typer.Option(
-        "--statistic", help="What is compared of each group: max, p99 or median."
+        "--statistic", help="The statistic that is compared between groups: max, p99 or median."
     ),
 ]
 Allowance = Annotated[
     int | None,
     typer.Option(
         "--allowance",
-        help="Private selection: so many people may be exposed more.",
+        help="Private selection: the number of people that may be exposed more.",
         min=0,
     ),
 ]
 People = Annotated[
     int | None,
     typer.Option(
-        "--people", help="To find and release: the public number of people.", min=1
+        "--people", help="Find-and-release: the public number of people.", min=1
     ),
 ]
 EpsSelect = Annotated[
     str | None,
-    typer.Option("--eps-select", help="What a private choice itself may cost."),
+    typer.Option("--eps-select", help="The loss of a private choice itself."),
 ]
 Report = Annotated[
     Path | None,
-    typer.Option("--report", help="Write pictures and tables here, as HTML."),
+    typer.Option("--report", help="Write an HTML report to this file."),
 ]
 AsRelease = Annotated[
     str | None,
     typer.Option(
-        "--release", help="Private selection: charge it in the ledger as this."
+        "--release", help="Private selection: the release id under which it is charged."
     ),
 ]
 Charge = Annotated[
     list[str] | None,
     typer.Option(
         "--charge",
-        help="The unit of the policy that a person is; other units with what they lose"
-        " by your own proof, as UNIT=EPS. Repeatable.",
+        help="The unit of a person; other units with a loss that you have proven, as"
+        " UNIT=EPS. Repeatable.",
         metavar="UNIT[=EPS]",
     ),
 ]
@@ -175,8 +175,8 @@ Attributes = Annotated[
     str | None,
     typer.Option(
         "--attributes",
-        help="What the query reads, by the policy's names; by default the columns that"
-        " it reads.",
+        help="The attributes that the query reads, by their names in the policy; by"
+        " default its columns.",
         metavar="NAME[=COLUMN],…",
     ),
 ]
@@ -251,8 +251,8 @@ def refuse_unused(
     for name, option in _OF_A_CHOICE.items():
         if not chooses and was_given(context, name):
             raise typer.BadParameter(
-                "nothing is chosen without --tau or --max-variance; give one of them,"
-                f" or leave {option} out",
+                "--tau or --max-variance is required; give one of them, or leave"
+                f" {option} out",
                 param_hint=option,
             )
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 Cap = Annotated[
     str,
     typer.Argument(
-        help="The epsilon of all questions together.", metavar="CAP", show_default=False
+        help="The total epsilon of all questions.", metavar="CAP", show_default=False
     ),
 ]
 Questions = Annotated[
     list[str],
     typer.Argument(
-        help="A question, and how much it matters beside the others.",
+        help="A question, and its weight.",
         metavar="NAME=WEIGHT...",
         show_default=False,
     ),
@@ -109,7 +109,7 @@ def _by_name(
         if not value or not (name or (all_of and not equals)):
             raise typer.BadParameter(f"write {form}, not `{one}`", param_hint=hint)
         if name in found:
-            told = f"`{name}` is given twice" if name else "two are given for all"
+            told = f"`{name}` is given twice" if name else "two values are given for all"
             raise typer.BadParameter(told, param_hint=hint)
         found[name] = value
     return found

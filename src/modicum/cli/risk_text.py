@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from modicum.risk.choice import Choice, Row
     from modicum.risk.measurement import Risk
 
-_CONTROLLER = "For the controller of the data only: computed from rows without noise."
+_CONTROLLER = "For the data controller only: computed from rows without noise."
 _RELATION = (
-    f"note: neighbors are {RELATION}: the answer with and without all rows of a person"
+    f"note: neighbors are {RELATION}: with and without all rows of a person"
 )
 
 
@@ -31,11 +31,11 @@ def print_risk(risk: Risk, choice: Choice | None) -> None:
     print(f"{risk.people:,} people; {_noise(risk)}")
     print(_RELATION)
     if not risk.people:
-        print("note: nobody has rows: there is nobody whose risk could be shown")
+        print("note: the table has no rows: there is no risk to show")
     for fact in risk.private:
         print(f"note: {fact}")
     if risk.question.obstacle:
-        print(f"note: asked again for each person: {risk.question.obstacle}")
+        print(f"note: computed separately for each person: {risk.question.obstacle}")
     _print_rows(risk.rows(), choice)
     if choice is not None:
         print_choice(choice, RiskQuery(risk.question))
@@ -52,13 +52,13 @@ def print_choice(choice: Choice, asked: RiskQuery) -> None:
     for caveat in choice.caveats:
         print(f"note: {caveat}")
     if choice.claim is not Claim.DP:
-        print("note: the ledger takes no release at this epsilon")
+        print("note: the ledger accepts no release at this epsilon")
     release = asked.release(choice)
     if release is not None:
         print(
-            "A release file at it; the names of the unit and the attributes are those"
+            "A release file at this epsilon; replace the names of the unit and the attributes"
         )
-        print("of your policy:")
+        print("by those of your policy:")
         print()
         for line in release_lines(release):
             print(printable(line))

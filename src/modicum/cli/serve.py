@@ -31,13 +31,13 @@ KnownHead = Annotated[
     str | None,
     typer.Option(
         "--known-head",
-        help="An entry that the ledger must have: its number and its hash, or the first"
-        " 12 digits of it. A ledger without it is not served.",
+        help="An entry that the ledger must contain: its number and its hash, or at"
+        " least its first 12 digits. A ledger without it is not served.",
         metavar="SEQ:HASH",
     ),
 ]
 Check = Annotated[
-    bool, typer.Option("--check", help="Look at the settings, and serve nobody.")
+    bool, typer.Option("--check", help="Check the settings, and do not serve.")
 ]
 
 
@@ -59,20 +59,20 @@ def serve(
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", min=0, max=65535, help="Its port; 0 for one that is free."
+            "--port", min=0, max=65535, help="The port; 0 for any free port."
         ),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, max=64, help="How many processes serve."),
+        typer.Option("--workers", min=1, max=64, help="The number of server processes."),
     ] = None,
     public_url: Annotated[
         str | None,
-        typer.Option("--public-url", help="How people reach it: https://NAME."),
+        typer.Option("--public-url", help="The public URL: https://NAME."),
     ] = None,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"] | None,
-        typer.Option("--log-level", help="The least that is logged."),
+        typer.Option("--log-level", help="The minimum log level."),
     ] = None,
     check: Check = False,
 ) -> None:
@@ -120,7 +120,7 @@ def _say(opened: Opened) -> None:
     """Say where the server listens, and by which link its only user comes in."""
     note(f"listening on {printable(opened.url)}")
     if opened.link is not None:
-        note(f"come in, once, by  {opened.link}")
+        note(f"one-time sign-in link:  {opened.link}")
 
 
 def _print_checked(found: Checked, settings: Settings) -> None:
@@ -139,7 +139,7 @@ def _print_checked(found: Checked, settings: Settings) -> None:
         ("escrow", _escrow(found.data_sets, settings)),
     ):
         print(printable(f"{what:<12}{told}"))
-    note("the settings hold; nothing was served, and no provider was asked")
+    note("the settings are valid; nothing was served, and no provider was contacted")
 
 
 def _escrow(data_sets: int | None, settings: Settings) -> str:
@@ -158,6 +158,6 @@ def _let_in(settings: Settings, user: str) -> Iterator[str]:
     if settings.oidc is not None:
         yield f"people who sign in at {settings.oidc.issuer}"
         if settings.oidc.programs is not None:
-            yield "programs by its tokens"
+            yield "programs with its tokens"
     if settings.api_tokens or settings.is_local:
-        yield "whoever has an API token"
+        yield "holders of API tokens"

@@ -25,7 +25,7 @@ def status(
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
     show_all: Annotated[
-        bool, typer.Option("--all", help=f"Every rule, not the tightest {SHOWN}.")
+        bool, typer.Option("--all", help=f"Show every rule, not only the tightest {SHOWN}.")
     ] = False,
     as_of: AsOf = None,
     as_json: Json = False,
@@ -70,7 +70,7 @@ def _summary(workspace: LedgerView) -> str:
     state = workspace.state()
     counted, denials = state.releases.counted, state.denials
     return (
-        f"{_counted(counted, 'release')} count{'s' if counted == 1 else ''},"
+        f"{_counted(counted, 'release')} counted,"
         f" {_counted(denials, 'denial')};"
         f" entry {state.seq}, head {state.head[:12]}"
     )
@@ -85,7 +85,7 @@ def _policy_words(workspace: LedgerView) -> str:
     given, active = workspace.policy().policy, workspace.state().policy
     called = f"policy `{given.name}` ({given.digest[:12]})"
     if active is None:
-        return f"{called}, on an empty ledger: none is there yet"
+        return f"{called}, on an empty ledger: none exists yet"
     if active.digest == given.digest:
         return f"{called}, active since entry {active.seq}"
     return f"{called}; active is `{active.name}` ({active.digest[:12]})"

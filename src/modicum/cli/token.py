@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from modicum.server.auth.registry import Registry
 
 app = typer.Typer(
-    help="Tokens that let programs use the service.", no_args_is_help=True
+    help="Create, list and revoke API tokens.", no_args_is_help=True
 )
 
 
@@ -26,23 +26,23 @@ app = typer.Typer(
 def create(
     actor: Annotated[
         str,
-        typer.Option("--actor", help="Who it acts as: the actor of all it does."),
+        typer.Option("--actor", help="The actor of everything it does."),
     ],
     role: Annotated[
         list[str],
         typer.Option(
             "--role",
-            help="What it may do: a role, for all data sets or for those named, as in"
+            help="A role, for all data sets or for the named ones, as in"
             " analyst=hr,bank; repeatable.",
             metavar="ROLE[=DATA SET,...]",
         ),
     ],
-    name: Annotated[str, typer.Option("--name", help="What it is for.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Its purpose.")] = "",
     expires_in: Annotated[
         str,
         typer.Option(
             "--expires-in",
-            help="How long it is good for: 12h or 90d, 366d at most.",
+            help="Its lifetime: 12h or 90d, at most 366d.",
             metavar="TIME",
         ),
     ] = "90d",
@@ -50,7 +50,7 @@ def create(
         bool,
         typer.Option(
             "--service",
-            help="It is for a program that acts by itself: service:NAME.",
+            help="The token is for a program: service:NAME.",
         ),
     ] = False,
     ledger: Ledger = DEFAULT_LEDGER,
@@ -80,7 +80,7 @@ def create(
             return
         note(
             f"token {token.id} acts as {printable(token.actor)} until"
-            f" {seconds(token.expires_at)}; it is shown this once:"
+            f" {seconds(token.expires_at)}; it is shown only once:"
         )
         print(issued.text)
 
@@ -136,13 +136,13 @@ def _grants(given: Iterable[str]) -> Grants:
         if word not in {one.value for one in Role}:
             roles = ", ".join(one.value for one in Role)
             raise typer.BadParameter(
-                f"`{word}` is no role; the roles are {roles}", param_hint="--role"
+                f"`{word}` is not a role; the roles are {roles}", param_hint="--role"
             )
         named = (one.strip() for one in names.split(","))
         sets = frozenset(named) if equals else frozenset({ALL})
         if "" in sets:
             raise typer.BadParameter(
-                f"`{text}` names no data set after `=`", param_hint="--role"
+                f"`{text}` has no data set after `=`", param_hint="--role"
             )
         grants[Role(word)] = grants.get(Role(word), frozenset()) | sets
     return grants
@@ -155,7 +155,7 @@ def _print_tokens(tokens: Iterable[Token], now: str) -> None:
     from modicum.server.auth.names import PROGRAM_PREFIX
 
     table = Table(box=None, pad_edge=False)
-    for header in ("ID", "STATUS", "ACTOR", "MAY", "EXPIRES", "MADE BY", "FOR"):
+    for header in ("ID", "STATUS", "ACTOR", "MAY", "EXPIRES", "CREATED BY", "FOR"):
         table.add_column(header, overflow="fold")
     for one in tokens:
         is_told = not one.is_service or one.actor.startswith(PROGRAM_PREFIX)
@@ -169,7 +169,7 @@ def _print_tokens(tokens: Iterable[Token], now: str) -> None:
             one.name,
         )
         table.add_row(*(escape(printable(cell)) for cell in row))
-    print_table(table, spare=["FOR", "MADE BY"])
+    print_table(table, spare=["FOR", "CREATED BY"])
 
 
 def _grants_text(grants: Grants) -> str:

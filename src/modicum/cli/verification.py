@@ -21,7 +21,7 @@ PublicKeys = Annotated[
     list[Path] | None,
     typer.Option(
         "--public-key",
-        help="A public key that you trust; may be given more than once.",
+        help="A public key that you trust; repeatable.",
         metavar="FILE",
     ),
 ]
@@ -29,7 +29,7 @@ Claims = Annotated[
     list[Path] | None,
     typer.Option(
         "--checkpoint",
-        help="A checkpoint or receipt that you held; may be given more than once.",
+        help="A checkpoint or receipt that you kept; repeatable.",
         metavar="FILE",
     ),
 ]
@@ -37,7 +37,7 @@ RequireCheckpoint = Annotated[
     bool,
     typer.Option(
         "--require-checkpoint",
-        help="Leave with 6 unless a checkpoint by a key that you trust holds.",
+        help="Exit with code 6 unless a checkpoint signed by a trusted key is valid.",
     ),
 ]
 
@@ -50,14 +50,14 @@ def print_verified(name: str, verified: Verified, *, as_json: bool) -> None:
     report = verified.report
     print(
         f"{name}: chain ok, {report.entries} entries,"
-        f" {report.decisions} decisions taken again and agree\n  head {report.head}"
+        f" {report.decisions} decisions replayed, all match\n  head {report.head}"
     )
     if report.signed:
-        print(f"  {report.signed} of {report.approvals} approvals are signed, and hold")
+        print(f"  {report.signed} of {report.approvals} approvals are signed, and all signatures are valid")
     if report.unpriced.releases:
         print(f"  {printable(_unpriced_text(report.unpriced))}")
     if verified.noted is not None:
-        print(f"  the noted hash is that of entry {verified.noted}")
+        print(f"  the given hash is that of entry {verified.noted}")
     for finding in verified.findings:
         print(f"  {printable(_finding_text(finding))}")
     if verified.findings or verified.keys_named:
@@ -74,8 +74,8 @@ def _unpriced_text(unpriced: Unpriced) -> str:
         named.append(f"and {count - len(named)} more")
     what = "release" if count == 1 else "releases"
     return (
-        f"{count} {what} could not be priced again, and the stored losses are"
-        f" believed: {'; '.join(named)}"
+        f"{count} {what} could not be priced again; their recorded losses are"
+        f" taken as they are: {'; '.join(named)}"
     )
 
 
@@ -86,22 +86,22 @@ def _finding_text(finding: Finding) -> str:
     what = "checkpoint"
     if isinstance(claim, Receipt):
         what = f"receipt for {claim.release} ({claim.decision})"
-    whose = "trusted" if finding.trusted else "a key that you did not name"
+    whose = "trusted" if finding.trusted else "an untrusted key"
     return (
-        f"{what} ({finding.source}): entry {claim.seq} holds, signed {claim.at}"
-        f" by {claim.key[:12]} ({whose})"
+        f"{what} ({finding.source}): entry {claim.seq} is valid, signed"
+        f" {claim.at} by {claim.key[:12]} ({whose})"
     )
 
 
 def _pinned_text(verified: Verified) -> str:
     entries, pinned = verified.report.entries, verified.pinned
     if not pinned:
-        return "no entry is vouched for by a key that you named"
+        return "no entry is signed by a trusted key"
     if pinned == entries:
-        return f"all {entries} entries are vouched for by keys that you named"
+        return f"all {entries} entries are signed by trusted keys"
     return (
-        f"entries 1 to {pinned} are vouched for by keys that you named;"
-        f" entries {pinned + 1} to {entries} by no key that you named"
+        f"entries 1 to {pinned} are signed by trusted keys;"
+        f" entries {pinned + 1} to {entries} by none"
     )
 
 
@@ -127,7 +127,7 @@ def whole_head(digits: str, hashes: Iterable[str]) -> str:
     found = {one for one in hashes if one.startswith(digits)}
     if len(found) > 1:
         raise typer.BadParameter(
-            f"{len(found)} entries have a hash that begins so: give more digits",
+            f"{len(found)} entries have a hash with this prefix: give more digits",
             param_hint="--head",
         )
     return found.pop() if found else digits

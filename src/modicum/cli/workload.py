@@ -26,28 +26,28 @@ def requests(
     file: Annotated[
         Path,
         typer.Argument(
-            help="A file that `modicum workload generate` wrote.", metavar="FILE"
+            help="A file written by `modicum workload generate`.", metavar="FILE"
         ),
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", help="Where to write them.", metavar="FILE.yaml"),
+        typer.Option("--out", help="The output file.", metavar="FILE.yaml"),
     ],
     number: Annotated[
         int | None,
-        typer.Option("--round", help="Which round; the first, if left out.", min=0),
+        typer.Option("--round", help="The round; by default the first.", min=0),
     ] = None,
     partition: Annotated[
         str,
         typer.Option(
             "--partition",
-            help="What the policy calls the attribute whose values are the ring."
-            " If left out, everybody's rows are read.",
+            help="The partitioning attribute whose values are the ring; by"
+            " default, everybody's rows are read.",
             metavar="ATTRIBUTE",
         ),
     ] = "",
     unit: Annotated[
-        str, typer.Option("--unit", help="The privacy unit that costs are for.")
+        str, typer.Option("--unit", help="The privacy unit of the losses.")
     ] = "user",
     as_json: Json = False,
 ) -> None:
@@ -69,7 +69,7 @@ def requests(
 
 
 app = typer.Typer(
-    help="Generate requests to plan for, and describe them.", no_args_is_help=True
+    help="Generate and describe workloads of requests.", no_args_is_help=True
 )
 
 Name = Annotated[
@@ -83,20 +83,20 @@ Name = Annotated[
 Rounds = Annotated[
     int | None,
     typer.Option(
-        "--rounds", help="How many weeks; 40 if left out, 20 for s1 to s3.", min=1
+        "--rounds", help="The number of weeks; by default 40, or 20 for s1 to s3.", min=1
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="What all is drawn from.", min=0)]
+Seed = Annotated[int, typer.Option("--seed", help="The random seed.", min=0)]
 Repetition = Annotated[
     int,
-    typer.Option("--repetition", help="Which one of several of this seed.", min=0),
+    typer.Option("--repetition", help="The repetition for this seed.", min=0),
 ]
 Sampling = Annotated[
     list[str] | None,
     typer.Option(
         "--sampling",
-        help="A rate of Poisson samples; may be repeated, all being equally likely."
-        " 0.25 and 1 if left out.",
+        help="A rate of Poisson samples; repeatable, all equally likely; by default"
+        " 0.25 and 1.",
         metavar="RATE",
     ),
 ]
@@ -104,14 +104,14 @@ Objective = Annotated[
     str,
     typer.Option(
         "--objective",
-        help="What requests are worth: utility, as published, or requests, 1 for each.",
+        help="The utility of requests: utility, as published, or requests, 1 for each.",
     ),
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
         "--out",
-        help="Where to write them: FILE.json or FILE.parquet; NAME.json if left out.",
+        help="The output file: FILE.json or FILE.parquet; by default NAME.json.",
         metavar="FILE",
     ),
 ]
@@ -168,7 +168,7 @@ def describe(
         str,
         typer.Option(
             "--pricing",
-            help="How costs are computed: tight, or as-published.",
+            help="The pricing: tight, or as-published.",
         ),
     ] = "tight",
     as_json: Json = False,

@@ -36,20 +36,20 @@ class Token:
             or not visible
             or " " in self.value
         ):
-            raise refused("the token is empty, too long, or holds other characters")
+            raise refused("the token is empty, too long, or contains invalid characters")
 
 
 def token_of(token: str | None, token_file: str | Path | None) -> Token:
     """Return the token that is given, or that a file holds."""
     if token is not None and token_file is not None:
-        raise refused("a token and a file with one are given", "give one of them")
+        raise refused("a token and a token file are given", "give one of them")
     if token is not None:
         return Token(token)
     if token_file is None:
         raise refused(
-            "no token is given, and a server answers nobody without one",
-            "give  token_file=… , or set MODICUM_TOKEN_FILE or MODICUM_TOKEN; whoever"
-            " keeps the server makes one with  modicum token create",
+            "no token is given, and the server requires one",
+            "give  token_file=… , or set MODICUM_TOKEN_FILE or MODICUM_TOKEN; the"
+            " operator of the server creates one with  modicum token create",
         )
     try:
         with Path(token_file).open("rb") as file:
@@ -71,7 +71,7 @@ def address_of(url: str) -> str:
         raise _no_address() from None
     if found.username is not None or found.password is not None:
         raise refused(
-            "the address of a server holds no name and no password", "give a token"
+            "the URL of a server must not contain credentials", "give a token"
         )
     plain = found.scheme == "http"
     if (
@@ -84,15 +84,15 @@ def address_of(url: str) -> str:
         raise _no_address()
     if plain and not _is_here(host):
         raise refused(
-            f"plain http to `{host}` would show tokens and releases to others",
-            "use https://; plain http is for this machine alone",
+            f"plain http to `{host}` would expose tokens and releases",
+            "use https://; plain http is for this machine only",
         )
     before, asked, more = f"{found.path.rstrip('/')}/".partition(f"{PREFIX}/")
     address = f"{found.scheme}://{found.netloc}{before.rstrip('/')}"
     if asked and more:
         raise refused(
-            "the address of a server goes on with what is asked of it",
-            f"name the server alone:  {address}",
+            "the address of a server goes on with the query of it",
+            f"give the server only:  {address}",
         )
     return address
 
@@ -102,7 +102,7 @@ def trusted(ca_file: str | Path | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=None if ca_file is None else ca_file)
     except OSError:  # An SSLError is one.
-        raise refused(f"`{ca_file}` holds no certificates that can be read") from None
+        raise refused(f"`{ca_file}` contains no readable certificates") from None
 
 
 def _refuse_open(file: str | Path, found: os.stat_result) -> None:
@@ -115,10 +115,10 @@ def _refuse_open(file: str | Path, found: os.stat_result) -> None:
     own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
     if own and mode & 0o077:
         raise refused(
-            f"the token file `{file}` is open to others than its owner (mode"
+            f"the token file `{file}` is accessible to other users (mode"
             f" {mode:04o})",
-            f"chmod 600 {file} , and get another token if others may have it; a secret"
-            " of a container is mounted with mode 0400",
+            f"chmod 600 {file} , and replace the token if others may have read it;"
+            " mount a container secret with mode 0400",
         )
 
 
@@ -133,8 +133,8 @@ def _is_here(host: str) -> bool:
 
 def _no_address() -> UsageError:
     return refused(
-        "the address of a server is no URL that can be used",
-        "name one such as  https://modicum.example",
+        "the address of a server is not a valid URL",
+        "give one such as  https://modicum.example",
     )
 
 

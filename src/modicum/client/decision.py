@@ -159,7 +159,7 @@ def decision_of(
     """Return the decision that a server told."""
     found = decision_in(told)
     if found.losses is None:
-        raise not_understood("it tells of no losses").alone()
+        raise not_understood("it contains no losses").alone()
     decision = RemoteDecision(
         release=found.release,
         verdict=RemoteVerdict(found),
@@ -187,7 +187,7 @@ def decision_of(
             for one in found.losses
         )
     ):
-        raise not_understood("its decision contradicts itself").alone()
+        raise not_understood("its decision is inconsistent").alone()
     if sent is not None and sent.release not in ("", found.release):
-        raise not_understood("it tells of another release").alone()
+        raise not_understood("it is about another release").alone()
     return decision

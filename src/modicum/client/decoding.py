@@ -59,7 +59,7 @@ def _hearing(one: schema.ApprovalStatus) -> ApprovalState:
     )
     # It is given only if all that is told agrees on that.
     if (found.given, found.missing) != (one.given, one.missing):
-        raise not_understood("what it says of an approval contradicts itself").alone()
+        raise not_understood("its approval is inconsistent").alone()
     return found
 
 
@@ -150,7 +150,7 @@ def flow_of(told: Mapping[str, Any]) -> Flow:
     except ValueError as error:
         raise not_understood(str(error)).alone() from None
     if flow.contract.digest != told.get("digest"):
-        raise not_understood("its contract is not the one that it names").alone()
+        raise not_understood("its contract does not match its digest").alone()
     return flow
 
 
@@ -179,9 +179,9 @@ def program_of(told: object) -> Program | None:
             one.catalogue or "",
         )
     except (ValueError, ZeroDivisionError, InputError) as error:
-        raise not_understood("its program is none").alone() from error
+        raise not_understood("its program is invalid").alone() from error
     if program.digest != one.digest:
-        raise not_understood("its program is not the one that it names").alone()
+        raise not_understood("its program does not match its digest").alone()
     return program
 
 
@@ -227,7 +227,7 @@ def recorded_release(told: Any) -> RecordedRelease:
     try:
         return release_from_plain(told)
     except ValueError as error:
-        raise not_understood(f"its release is none ({error})") from None
+        raise not_understood(f"its release is invalid ({error})") from None
 
 
 def standing_of(told: object) -> Standing:
@@ -236,13 +236,13 @@ def standing_of(told: object) -> Standing:
     try:
         status = ReleaseStatus(one.status)
     except ValueError:
-        raise not_understood(f"no release is `{one.status[:40]}`") from None
+        raise not_understood(f"unknown status `{one.status[:40]}`") from None
     if not _DAY.fullmatch(one.day):
-        raise not_understood(f"no day is `{one.day[:40]}`")
+        raise not_understood(f"invalid day `{one.day[:40]}`")
     try:
         day = date.fromisoformat(one.day).toordinal()
     except ValueError:
-        raise not_understood(f"no day is `{one.day}`") from None
+        raise not_understood(f"invalid day `{one.day}`") from None
     return Standing(
         one.release,
         one.content,

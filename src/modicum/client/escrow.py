@@ -165,7 +165,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         on = VoteSubject(operations.APPROVE_CONTRACT, ids, about, called, (OWNER,))
         one = decoded(ContractVoteReceipt, send_vote(self._view, on, word))
         if (one.digest, one.approves) != (digest, word.approves):
-            raise not_understood("it tells of something else than was said").alone()
+            raise not_understood("it does not match the request").alone()
         return RecordedContractVote(
             *vote_of(one, (OWNER,)),
             flow=flow,
@@ -187,7 +187,7 @@ class RemoteEscrow(RemoteEscrowProposals):
             digest,
             word.approves,
         ):
-            raise not_understood("it tells of something else than was said").alone()
+            raise not_understood("it does not match the request").alone()
         return said
 
     # --- flowing ---
@@ -225,7 +225,7 @@ class RemoteEscrow(RemoteEscrowProposals):
 
     def receive(self, name: str) -> DisclosedResult:
         """Return what a contract lets go, to one of its recipients: whoever asks."""
-        step = f"given out what `{name}` lets go"
+        step = f"disclosed the result of `{name}`"
         request = Request(
             operations.RECEIVE, named(name, "name"), step=step, repeats=False
         )

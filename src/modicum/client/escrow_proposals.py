@@ -126,7 +126,7 @@ class RemoteEscrowProposals:
         request = Request(
             operations.PROPOSE_CONTRACT,
             sent=sent(form),
-            step=f"asked for the contract `{form.contract}`",
+            step=f"requested the contract `{form.contract}`",
         )
         self._connection.ask(request)
         return flow_of(self._one(form.contract))

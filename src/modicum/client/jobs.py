@@ -111,8 +111,8 @@ class Job:
                 raise UsageError(
                     Problem(
                         Code.NOT_FOUND,
-                        f"the job {self.id} was given up",
-                        help="begin it again",
+                        f"the job {self.id} was canceled",
+                        help="start it again",
                     )
                 )
             case _:
@@ -123,9 +123,9 @@ class Job:
         return UnavailableError(
             Problem(
                 Code.LEDGER_BUSY,
-                f"the job {self.id} is not over yet",
-                notes=(f"it is {self.standing.state}, and goes on",),
-                help="wait longer, or give it up:  job.cancel()",
+                f"the job {self.id} is not finished yet",
+                notes=(f"it is {self.standing.state}, and continues",),
+                help="wait longer, or cancel it:  job.cancel()",
             )
         )
 
@@ -147,7 +147,7 @@ class RemoteJobs:
         """
         told = self._connection.ask(Request(operations.JOBS))
         if not isinstance(told, dict) or not isinstance(told.get("jobs"), list):
-            raise not_understood("it tells no jobs")
+            raise not_understood("it contains no jobs")
         return tuple(Job(self._connection, one) for one in told["jobs"])
 
     def one(self, identifier: str) -> Job:

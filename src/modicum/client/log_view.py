@@ -77,12 +77,12 @@ class RemoteLog:
             return None
         found = _record(told)
         if found.seq != seq:
-            raise not_understood("it tells of another entry")
+            raise not_understood("it is about another entry")
         return found
 
     def turn(self) -> NoReturn:
         """Refuse: what is added to the log, the server adds."""
-        raise unsupported("a turn of the ledger", "take the step that you mean")
+        raise unsupported("a turn of the ledger", "call the operation itself")
 
     def close(self) -> None:
         """Do nothing: who opened the connection closes it."""
@@ -101,7 +101,7 @@ class RemoteLog:
                 if broken >= ATTEMPTS_MAX:
                     raise
             else:
-                raise not_understood(f"its log ends after entry {after}, not {last}")
+                raise not_understood(f"its log ends at entry {after}, not {last}")
 
     def _lines(self, after: int) -> Iterator[Record]:
         request = Request(
@@ -112,7 +112,7 @@ class RemoteLog:
             for piece in pieces:
                 *lines, rest = (rest + piece).split(b"\n")
                 if len(rest) > _LINE_BYTES_MAX:
-                    raise not_understood("an entry has no end")
+                    raise not_understood("an entry is incomplete")
                 yield from map(_read, lines)
 
 
@@ -120,7 +120,7 @@ def _read(line: bytes) -> Record:
     try:
         return _record(_entry.decode(line))
     except (msgspec.MsgspecError, ValueError):
-        raise not_understood("a line of its log is no entry").alone() from None
+        raise not_understood("a line of its log is not an entry").alone() from None
 
 
 def _record(one: StoredEntry) -> Record:
@@ -142,7 +142,7 @@ class ReadOnlyView:
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
         """Refuse: what is added to the ledger, the server adds."""
-        raise unsupported("a turn of the ledger", "take the step that you mean")
+        raise unsupported("a turn of the ledger", "call the operation itself")
 
     def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book, what reads its log, and the time."""

@@ -158,7 +158,7 @@ class RemoteRounds:
         if [float(each.unlocked) for each in turns] != [
             each.unlocked for each in one.active
         ]:
-            raise not_understood("its round does not go by the active policy")
+            raise not_understood("its round does not match the active policy")
         return Round(
             id=one.round,
             number=one.number,
@@ -175,7 +175,7 @@ class RemoteRounds:
 def plan_of_job(told: object) -> Plan:
     """Return the plan that a job found."""
     if not isinstance(told, dict):
-        raise not_understood("its plan is none")
+        raise not_understood("its plan is invalid")
     return read_plan(told)
 
 
@@ -198,7 +198,7 @@ def _handed(request: Asked, policy: CompiledPolicy) -> Node:
         return tree
     if UTILITY in vocabulary.labels:
         raise unsupported(
-            f"a plan by worth, where a label is named `{UTILITY}`",
+            f"a plan with utilities, where a label is named `{UTILITY}`",
             "plan where the ledger is",
         )
     key = Scalar(Kind.TEXT, UTILITY, quoted=False, mark=None)

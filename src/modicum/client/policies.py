@@ -67,7 +67,7 @@ class RemotePolicies:
         content = policy_sent(compiled)
         told = self._connection.ask(Request(operation, query=query or {}, sent=content))
         if not isinstance(told, dict):
-            raise not_understood("it tells of no policy")
+            raise not_understood("it contains no policy")
         return _placed(told, content.file) if content.file else told
 
 

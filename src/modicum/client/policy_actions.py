@@ -80,7 +80,7 @@ def weighed_of(
         active.policy.digest,
         successor.policy.digest,
     ):
-        raise not_understood("it weighs other policies than were sent").alone()
+        raise not_understood("it compares other policies than were sent").alone()
     return RemoteActivationPreview(
         replaced=active,
         successor=successor,
@@ -105,7 +105,7 @@ def _conflict(
 ) -> RemoteConflict:
     number = successor.rules.number(told.rule)
     if number is None:
-        raise not_understood("it names a rule that the policy does not have").alone()
+        raise not_understood("it contains a rule that is not in the policy").alone()
     return RemoteConflict(
         successor.rules[number],
         told.measure,
@@ -159,7 +159,7 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         found = waiting[named.digest]
         compiled = compile_text(found.text.encode(), f"{named.name} (proposed)")
         if compiled.policy.digest != named.digest:
-            raise not_understood("its proposal has another digest than it says")
+            raise not_understood("its proposal does not match its digest")
         return compiled
 
     # --- agreeing ---

@@ -41,21 +41,21 @@ def mistake_of(
     try:
         told = msgspec.json.decode(body, type=_Problems)
     except (msgspec.MsgspecError, ValueError):
-        return not_understood(f"it answers with status {status}")
+        return not_understood(f"it returned status {status}")
     if not told.problems or told.kind not in _KINDS:
-        return not_understood(f"it answers with status {status}")
+        return not_understood(f"it returned status {status}")
     return _KINDS[told.kind](*(problem_of(one, sent) for one in told.problems))
 
 
 def not_understood(
-    why: str, help_: str = "look at the address, and at the versions of both"
+    why: str, help_: str = "check the address, and the versions of both"
 ) -> UnavailableError:
     """Return the mistake of an answer that is none of this version's."""
     return UnavailableError(
         Problem(
             Code.NOT_UNDERSTOOD,
-            f"what answers is no server that this version understands: {why}",
-            notes=("if it was asked for a step, nobody knows whether it was taken",),
+            f"the server sent an unexpected response: {why}",
+            notes=("it is unknown whether the operation was performed",),
             help=help_,
         )
     )

@@ -71,7 +71,7 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
             operations.REQUEST_RELEASE,
             query={"reason": reason},
             sent=content,
-            step="asked for the release",
+            step="requested the release",
         )
         one = self._connection.call(request)
         return Requested(
@@ -85,7 +85,7 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         """Refuse to ask for a correction of a past release; it is done elsewhere."""
         raise unsupported(
             "a correction of a past release",
-            "ask for it by  modicum release redescribe  where the ledger is",
+            "request it with  modicum release redescribe  where the ledger is",
         )
 
     def withdraw_request(self, release: str, *, reason: str) -> Waiting:
@@ -207,7 +207,7 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         told = self._connection.ask(request)
         found = _pending(decoded(schema.ListedRequest, told))
         if found.release.id != name:
-            raise not_understood("it tells of another request")
+            raise not_understood("it is about another request")
         topic = ApprovalCase(
             "release",
             name,
@@ -233,7 +233,7 @@ def _waiting(one: schema.WithdrawnRequest) -> Waiting:
 def _pending(one: schema.ListedRequest) -> PendingRequest:
     release = recorded_release(one.body)
     if (release.id, release.content) != (one.release, one.content):
-        raise not_understood("its request is of another release").alone()
+        raise not_understood("its request is for another release").alone()
     heard = approval_states_of(one.approvals)
     return PendingRequest(
         _waiting(one), release, one.reason, heard, one.current, one.corrects

@@ -61,7 +61,7 @@ def sent(form: Input) -> EncodedRequest:
     try:
         return EncodedRequest(encode(form))
     except UnicodeEncodeError:
-        message = "half of a surrogate pair is not a character"
+        message = "an unpaired surrogate is not a character"
         raise InputError(Problem(Code.NOT_TEXT, message)) from None
 
 
@@ -107,10 +107,10 @@ def _scalar(node: Scalar) -> str:
             raise InputError(
                 Problem(
                     Code.NOT_A_NUMBER,
-                    f"the fraction `{node.text[:60]}` has no end as a decimal, and"
-                    " cannot be sent",
+                    f"the fraction `{node.text[:60]}` has no finite decimal form,"
+                    " and cannot be sent",
                     node.mark,
-                    help="round it to the side that costs more",
+                    help="round it in the direction of the larger loss",
                 )
             )
         case Kind.NUMBER if _NUMBER.fullmatch(node.text):

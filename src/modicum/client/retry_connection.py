@@ -118,7 +118,7 @@ class Connection:
     def call(self, request: Request[A]) -> A:
         """Return what a server answers, in the shape that the operation declares."""
         kind = request.operation.answer
-        assert kind is not None, "the answer is no JSON document"
+        assert kind is not None, "the response is not a JSON document"
         return decoded(kind, self.ask(request))
 
     def ask(self, request: Request[Any]) -> Any:
@@ -150,7 +150,7 @@ class Connection:
     def _broken(
         self, request: Request[Any], lost: httpx2.TransportError
     ) -> UnavailableError:
-        why = f"no answer ({type(lost).__name__})"
+        why = f"no response ({type(lost).__name__})"
         return self._no_answer(request, why, reached=True)
 
     def _answered(
@@ -169,7 +169,7 @@ class Connection:
                 wait, why = _wait(attempt), "it cannot be reached"
             except httpx2.TransportError as lost:
                 reached = True
-                wait, why = _wait(attempt), f"no answer ({type(lost).__name__})"
+                wait, why = _wait(attempt), f"no response ({type(lost).__name__})"
             else:
                 if found.status_code not in _LATER:
                     return found
@@ -210,15 +210,15 @@ class Connection:
         """Return the mistake of a server that gave no answer."""
         unknown = bool(request.step) and reached
         notes = (
-            f"asked {ATTEMPTS_MAX} times; at last: {why}" if request.repeats else why,
-            f"nobody knows whether it has {request.step}"
+            f"{ATTEMPTS_MAX} attempts; the last one: {why}" if request.repeats else why,
+            f"it is unknown whether it has {request.step}"
             if unknown
-            else "nothing was done by this",
+            else "nothing was changed",
         )
         return UnavailableError(
             Problem(
                 Code.NO_ANSWER,
-                f"the server {self.url} gives no answer",
+                f"the server {self.url} does not respond",
                 notes=notes,
                 help=_remedy(request) if unknown else "try again later",
             )
@@ -229,10 +229,10 @@ def _remedy(request: Request[Any]) -> str:
     """Return what to do if nobody knows whether a step was taken."""
     if request.path.startswith("/releases"):
         return (
-            "ask it where the release stands, and go on from there: the same id with"
-            " the same contents is one release"
+            "query the status of the release, and continue from there: the same id"
+            " with the same contents is one release"
         )
-    return "look at what stands in the ledger by now, before you do it again"
+    return "check the ledger before you repeat it"
 
 
 def _headers(request: Request[Any]) -> dict[str, str]:
@@ -267,7 +267,7 @@ def _answer(found: httpx2.Response, request: Request[Any]) -> Any:
     try:
         return msgspec.json.decode(found.content)
     except (msgspec.MsgspecError, ValueError):
-        raise not_understood("it answers with no JSON").alone() from None
+        raise not_understood("its response is not JSON").alone() from None
 
 
 def _told(found: httpx2.Response, request: Request[Any]) -> ModicumError | None:

@@ -51,7 +51,7 @@ class Session:
                 raise
             return None
         if not isinstance(told, dict):
-            raise not_understood("it tells of nothing")
+            raise not_understood("it is empty")
         return told
 
 
@@ -60,8 +60,8 @@ def unsupported(what: str, instead: str) -> UsageError:
     return UsageError(
         Problem(
             Code.NOT_SUPPORTED,
-            f"{what} cannot be had from a server",
-            notes=("nothing was done by this",),
+            f"{what} is not available from a server",
+            notes=("nothing was changed",),
             help=instead,
         )
     )

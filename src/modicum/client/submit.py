@@ -18,8 +18,8 @@ from modicum.client.view import RemoteView
 from modicum.core.errors import ModicumError, UnavailableError
 
 _STEP_TAKEN = (
-    "the release may be reserved: ask where it stands by  ws.standing(ID)  , or submit"
-    " the same again, which is one release"
+    "the release may be reserved: check with  ws.standing(ID)  , or submit it again:"
+    " the same id is one release"
 )
 
 

@@ -41,14 +41,14 @@ def permanent_error(lost: BaseException, url: str) -> UnavailableError | None:
     reason = getattr(cause, "reason", None)  # Of an SSLError, but not of every one.
     if isinstance(cause, ssl.SSLError) and reason in _NO_TLS:
         return _mistake(
-            f"what answers at {url} does not speak TLS as this version does",
-            "look at the port: https:// needs one that speaks TLS",
+            f"the server at {url} does not support a common version of TLS",
+            "check the port: https:// needs one with TLS",
             reason,
         )
     if isinstance(cause, socket.gaierror) and cause.errno in _UNKNOWN:
         return _mistake(
-            f"nobody knows the host of {url}",
-            "look at the address for a slip; some names are known in one network only",
+            f"unknown host in {url}",
+            "check the address for typos; some names resolve in one network only",
         )
     return None
 
@@ -63,21 +63,21 @@ def _cause(lost: BaseException) -> OSError | None:
 
 def _not_trusted(cause: ssl.SSLCertVerificationError, url: str) -> UnavailableError:
     if cause.verify_code in _OTHER_NAME:
-        what, remedy = "is for another name", "connect by the name that it is for"
+        what, remedy = "is for another name", "connect with the name in the certificate"
     elif cause.verify_code in _OTHER_TIME:
-        what = "is not valid at this time"
-        remedy = "ask whoever runs the server for another one; look at your own clock"
+        what = "is not valid now"
+        remedy = "ask the operator of the server to replace it; check your own clock"
     else:
         what = "is not trusted"
         remedy = (
-            "if your organization signs its own, name its certificates:  ca_file=…"
-            "  (PEM); ask whoever runs the server for them"
+            "if your organization has its own CA, pass its certificates:  ca_file=…"
+            "  (PEM); ask the operator of the server for them"
         )
-    message = f"the certificate that {url} shows {what}"
+    message = f"the certificate of {url} {what}"
     return _mistake(message, remedy, cause.verify_message or "")
 
 
 def _mistake(message: str, remedy: str, said: str = "") -> UnavailableError:
-    own = (f"the check said: {printable(said[:200])}",) if said else ()
-    notes = (*own, "nothing was done by this")
+    own = (f"details: {printable(said[:200])}",) if said else ()
+    notes = (*own, "nothing was changed")
     return UnavailableError(Problem(Code.NO_ANSWER, message, notes=notes, help=remedy))

@@ -48,7 +48,7 @@ class PolicyView(Session):
         if known is None or known.policy.digest != told.digest:
             known = compile_text(told.text.encode(), f"{told.name} (active)")
             if known.policy.digest != told.digest:
-                raise not_understood("its policy has another digest than it says")
+                raise not_understood("its policy does not match its digest")
             self._compiled = known
         return known
 
@@ -76,7 +76,7 @@ class PolicyView(Session):
         raise UnavailableError(
             Problem(
                 Code.LEDGER_BUSY,
-                "the ledger goes on while its rules are asked for, page by page",
+                "the ledger changed while its rules were read, page by page",
                 help="try again later",
             )
         )
@@ -88,8 +88,8 @@ class PolicyView(Session):
             raise UsageError(
                 Problem(
                     Code.NOT_SUPPORTED,
-                    f"the rule `{rule.id[:200]}` looks at one release alone",
-                    help="ask for one of those that  standings()  tells",
+                    f"the rule `{rule.id[:200]}` checks each release alone",
+                    help="use one of  standings()",
                 )
             )
         return found.standing
@@ -106,7 +106,7 @@ class PolicyView(Session):
         if (where, periods, groups) != (None, None, None):
             raise unsupported(
                 "a part of the cells of a rule",
-                "who may read the ledger asks it as it was:"
+                "readers of the ledger can use its state at an entry:"
                 "  ws.as_of(ws.head().seq).spenders(…)",
             )
         query: Query = {"rule": rule, "most": _SPENDERS}
@@ -139,8 +139,8 @@ class RemoteView(PolicyView, LogView):
         """Return what `submit` would answer to a release that was prepared."""
         if actor not in {"", self.actor}:
             raise unsupported(
-                "the answer to somebody else",
-                "connect with their token: who asks is what the token says",
+                "the response is for another user",
+                "connect with their token: the token determines the user",
             )
         return self._check(RemoteSubmission.of(one).sent)
 
@@ -162,7 +162,7 @@ class RemoteView(PolicyView, LogView):
         told = self._connection.ask(request)
         found = recorded_release(told.get("recorded"))
         if (found.id, found.content) != (standing.id, standing.content):
-            raise not_understood("it tells of another release")
+            raise not_understood("it is about another release")
         return found
 
     def _check(self, content: EncodedRequest) -> RemoteDecision:

@@ -72,9 +72,9 @@ def send_vote(view: RemoteView, on: VoteSubject, word: Ballot) -> Any:
         raise StaleError(
             Problem(
                 Code.REVIEW_AGAIN,
-                f"{on.called} has other contents than those that were reviewed",
+                f"{on.called} differs from what was reviewed",
                 notes=("nothing was written",),
-                help="look at it again",
+                help="review it again",
             )
         )
     return _signed_again(
@@ -92,7 +92,7 @@ def record_vote(view: RemoteView, topic: ApprovalCase, word: Ballot) -> Recorded
     on = VoteSubject(operation, ids, about, topic.called)
     one = decoded(VoteReceipt, send_vote(view, on, word))
     if (one.subject, one.id, one.content, one.approves) != (*about, word.approves):
-        raise not_understood("it tells of something else than was said").alone()
+        raise not_understood("it does not match the request").alone()
     return RecordedVote(
         *vote_of(one, one.roles),
         topic=topic,
@@ -161,6 +161,6 @@ def _whole(given: str | None, last: str) -> str:
             f"the ledger moved on since entry {wanted[:64]} was reviewed: its last"
             f" entry is {last[:_HASH_SHOWN]}",
             notes=("nothing was written",),
-            help="review again, and give the head that you have looked at",
+            help="review again, and give the current head",
         )
     )

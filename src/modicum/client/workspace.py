@@ -81,7 +81,7 @@ class RemoteWorkspace(RemoteSubmit):
         """Give up a reservation that was not started; its loss is taken back."""
         content = sent(Reason(reason=reason))
         return self._step(
-            operations.CANCEL_RELEASE, release, "taken back its loss", content
+            operations.CANCEL_RELEASE, release, "released its reservation", content
         )
 
     def use(self, release: str) -> Use:
@@ -136,7 +136,7 @@ class RemoteWorkspace(RemoteSubmit):
         """Refuse: what is done in a turn of the ledger is done by the server."""
         raise unsupported(
             "a turn of the ledger",
-            "take the step that you mean, such as  ws.submit(…)  or"
+            "call the operation itself, such as  ws.submit(…)  or"
             "  ws.governance.approve(…)",
         )
 
@@ -144,8 +144,8 @@ class RemoteWorkspace(RemoteSubmit):
         """Refuse: a ledger is made where it is kept."""
         raise unsupported(
             "a new ledger",
-            "whoever keeps it makes it:  modicum init --policy policy.yaml ; another"
-            " policy is activated by  ws.governance.activate(…)",
+            "its operator creates it:  modicum init --policy policy.yaml ; activate"
+            " another policy with  ws.governance.activate(…)",
         )
 
     def save_snapshot(self) -> NoReturn:

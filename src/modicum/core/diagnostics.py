@@ -14,7 +14,7 @@ from modicum.core.errors import Code, InputError, Mark, Problem
 #: Reading stops after so many problems, and says so.
 PROBLEMS_MAX = 10_000
 
-_STOPPED = f"reading stopped here, after {PROBLEMS_MAX} mistakes"
+_STOPPED = f"reading stopped here, after {PROBLEMS_MAX} errors"
 
 
 class Problems:

@@ -152,7 +152,7 @@ def _characters(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        problem = Problem(Code.NOT_TEXT, "half of a surrogate pair is not a character")
+        problem = Problem(Code.NOT_TEXT, "an unpaired surrogate is not a character")
         raise InputError(problem) from error
     return str.__str__(value)  # Not one of a subclass, which means something else.
 
@@ -171,7 +171,7 @@ def _pairs(value: Mapping[object, object], depth: int) -> Iterator[tuple[Scalar,
         scalar = _key(key)
         if scalar.text in seen:
             problem = Problem(
-                Code.DUPLICATE_KEY, f"the key `{scalar.text[:60]}` stands twice"
+                Code.DUPLICATE_KEY, f"the key `{scalar.text[:60]}` is given twice"
             )
             raise InputError(problem)
         seen.add(scalar.text)
@@ -181,7 +181,7 @@ def _pairs(value: Mapping[object, object], depth: int) -> Iterator[tuple[Scalar,
 def _no_value(value: object) -> Problem:
     return Problem(
         Code.WRONG_TYPE,
-        f"a value of type `{type(value).__name__}` cannot stand in a release",
+        f"a value of type `{type(value).__name__}` is not allowed in a release",
     )
 
 

@@ -159,7 +159,7 @@ def _as_mapping(node: Node) -> str:
         return "leave the quotes around it out"
     names = isinstance(node, Items) and node.items
     if names and all(isinstance(one, Entries) for one in names):
-        return "leave the dashes out: each name stands once, as a key"
+        return "remove the dashes: each name is a key"
     return ""
 
 
@@ -183,7 +183,7 @@ def _refuse_decimal_comma(node: Entries) -> None:
             continue
         raise fail(
             Code.NOT_A_NUMBER,
-            f"`{written}` is no number: a comma begins the next entry",
+            f"`{written}` is not a number: a comma starts the next entry",
             value,
             label="a decimal comma",
             help=f"write  {value.text}.{key.text}  instead of  {written}",

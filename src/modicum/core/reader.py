@@ -133,7 +133,7 @@ def refuse_nothing(node: Node, what: str) -> None:
         InputError: If there is nothing.
     """
     if isinstance(node, Scalar) and node.kind is Kind.NULL:
-        message = f"{what} has nothing behind it"
+        message = f"{what} is empty"
         raise fail(Code.WRONG_TYPE, message, node, help=f"leave {what} out")
 
 
@@ -158,17 +158,17 @@ def text(node: Node, what: str, *, characters_max: int = 2000) -> str:
     if _UNPRINTABLE.search(node.text):
         raise fail(
             Code.NOT_TEXT,
-            f"{what} holds a control character or half of a surrogate pair",
+            f"{what} contains a control character or an unpaired surrogate",
             node,
-            notes=("it would be shown on other people's terminals",),
+            notes=("other people's terminals would print it",),
         )
     if _INVISIBLE.search(node.text):
         raise fail(
             Code.NOT_TEXT,
-            f"{what} holds an invisible character",
+            f"{what} contains an invisible character",
             node,
-            notes=("a reader could not tell it from a text without",),
-            help="type the text anew",
+            notes=("a reader could not see the difference",),
+            help="retype the text",
         )
     return node.text
 
@@ -205,7 +205,7 @@ def release_id(node: Node, what: str) -> str:
 def _matching(node: Node, what: str, pattern: re.Pattern[str], allowed: str) -> str:
     value = text(node, what)
     if value[:1] in ("[", "{") and isinstance(node, Scalar) and node.quoted:
-        message = f"{what} is a text, because of the quotes"
+        message = f"{what} is text, because of the quotes"
         raise fail(Code.BAD_NAME, message, node, help="leave the quotes out")
     if not pattern.fullmatch(value) or unicodedata.normalize("NFC", value) != value:
         raise fail(
@@ -279,16 +279,16 @@ def number(node: Node, what: str) -> Fraction:
     if value is None and re.fullmatch(r"[-+.0-9eE]+", node.text):
         raise fail(
             Code.OUT_OF_RANGE,
-            f"{what} must be a number of fewer digits, got `{node.text[:70]}`",
+            f"{what} must be a number with fewer digits, got `{node.text[:70]}`",
             node,
-            notes=("at most 64 characters, and a power of ten of at most 400",),
+            notes=("at most 64 characters, and an exponent of at most 400",),
         )
     if value is None:
         raise fail(
             Code.OUT_OF_RANGE,
             f"{what} must be a finite decimal number, got `{node.text[:70]}`",
             node,
-            notes=("NaN and infinity are not numbers here",)
+            notes=("NaN and infinity are not allowed",)
             if "n" in node.text.lower()
             else (),
         )
@@ -321,7 +321,7 @@ def probability(node: Node, what: str) -> Fraction:
     if not 0 < value < 1:
         raise fail(
             Code.OUT_OF_RANGE,
-            f"{what} must lie strictly between 0 and 1, got {_shown(node)}",
+            f"{what} must be strictly between 0 and 1, got {_shown(node)}",
             node,
         )
     return value
@@ -337,7 +337,7 @@ def count(node: Node, what: str, *, at_least: int, at_most: int) -> int:
     if value.denominator != 1 or not at_least <= value <= at_most:
         raise fail(
             Code.OUT_OF_RANGE,
-            f"{what} must be a whole number from {at_least} to {at_most},"
+            f"{what} must be an integer from {at_least} to {at_most},"
             f" got {_shown(node)}",
             node,
         )

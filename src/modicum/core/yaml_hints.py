@@ -49,8 +49,8 @@ def explained(said: Complaint, lines: Sequence[str]) -> Slip:
     """Return the slip behind a parser's complaint."""
     conflict = next((n for n, one in enumerate(lines) if one[:7] in _MERGE), None)
     if conflict is not None:
-        remedy = "keep one of the two versions, and remove these lines"
-        return Slip("a merge was not finished", (conflict, 0), help=remedy)
+        remedy = "keep one of the two versions, and remove the markers"
+        return Slip("an unresolved merge conflict", (conflict, 0), help=remedy)
     if "scanning a tag" in said.context:
         return _exclamation_mark(said, lines)
     for words, explain in _EXPLAINED:
@@ -73,12 +73,12 @@ def _bad_start(said: Complaint, lines: Sequence[str]) -> Slip:
     line, column = said.spot
     rest = _REMARK.sub("", lines[line][column:])
     if rest[:1] == "\t":
-        return Slip("a tab stands in the indentation", said.spot, help=_SPACES)
+        return Slip("a tab in the indentation", said.spot, help=_SPACES)
     if _still_open(lines[line][:column]):  # One of several values of a line.
         rest = re.split(r"[,}\]]", rest, maxsplit=1)[0]
     quoted = f'"{rest}"' if '"' not in rest else f"'{rest}'"
     return Slip(
-        f"no value begins with `{rest[:1]}`", said.spot, help=_instead(rest, quoted)
+        f"no value starts with `{rest[:1]}`", said.spot, help=_instead(rest, quoted)
     )
 
 
@@ -91,7 +91,7 @@ def _exclamation_mark(said: Complaint, lines: Sequence[str]) -> Slip:
     value = _REMARK.sub("", lines[spot[0]][spot[1] :]).rstrip()
     inside = _still_open(lines[spot[0]][: spot[1]])
     remedy = _QUOTES if inside else _in_single_quotes(value)
-    return Slip("a text that begins with `!` stands in quotes", spot, help=remedy)
+    return Slip("quote a text that starts with `!`", spot, help=remedy)
 
 
 def _escape(said: Complaint, lines: Sequence[str]) -> Slip:
@@ -100,7 +100,7 @@ def _escape(said: Complaint, lines: Sequence[str]) -> Slip:
 
 
 def _block_text(said: Complaint, lines: Sequence[str]) -> Slip:
-    return Slip(said.problem, said.spot, help="begin the text on the next line")
+    return Slip(said.problem, said.spot, help="start the text on the next line")
 
 
 # --- quotes -----------------------------------------------------------------------
@@ -134,11 +134,11 @@ def _value_goes_on(said: Complaint, lines: Sequence[str]) -> Slip:
         return Slip(said.problem, said.spot, help=_QUOTES)
     value = _REMARK.sub("", pair["value"])
     spot = (line, pair.start("value"))
-    message = "a value goes on after it has ended"
+    message = "text follows the end of a value"
     return Slip(message, spot, help=_in_single_quotes(value))
 
 
-_QUOTES = """a text with quotes in it stands in single quotes: '… "…" …'"""
+_QUOTES = """use single quotes around a text with quotes: '… "…" …'"""
 
 
 def _in_single_quotes(value: str) -> str:
@@ -163,10 +163,10 @@ def _in_brackets(said: Complaint, lines: Sequence[str]) -> Slip:
         return _open_bracket(said, lines)
     before = lines[said.spot[0]][: said.spot[1]].rstrip()
     if before.endswith(('"', "'")):
-        message, remedy = "quotes stand within quotes", _QUOTES
+        message, remedy = "quotes inside quotes", _QUOTES
     else:
         message = "a comma is missing between two entries"
-        remedy = "write a comma after each entry, and a blank behind it"
+        remedy = "write a comma and a space after each entry"
     return Slip(message, said.spot, help=remedy, opened=begun)
 
 
@@ -216,14 +216,14 @@ def _second_colon(said: Complaint, lines: Sequence[str]) -> Slip:
         value = _REMARK.sub("", pair["value"])
         quoted = f'"{value}"' if '"' not in value else f"'{value}'"
         spot = (line, pair.start("value"))
-        message = "a text with a colon stands in quotes"
+        message = "quote a text with a colon"
         return Slip(message, spot, help=_instead(value, quoted))
     above = _above(line, lines)
     tight = re.match(r"\s*(?:-(?=\w)|(?:- +)*[\w.+-]+:(?=[^\s:]))", lines[above])
     if tight is not None and above != line:
         written = tight[0].strip()
         indent = len(tight[0]) - len(tight[0].lstrip())
-        message = f"a blank is missing after `{written[-1]}`"
+        message = f"a space is missing after `{written[-1]}`"
         old = _REMARK.sub("", lines[above][indent:]).rstrip()
         new = f"{written} {old[len(written) :]}"
         return Slip(message, (above, indent), help=_instead(old, new))
@@ -236,7 +236,7 @@ def _block_end(said: Complaint, lines: Sequence[str]) -> Slip:
         return _value_goes_on(said, lines)
     found = lines[said.spot[0]][said.spot[1] :][:1]
     if found in ("}", "]"):
-        return Slip("nothing is open here", said.spot, help="leave it out")
+        return Slip("there is nothing to close", said.spot, help="leave it out")
     return _indentation(said, lines)
 
 
@@ -246,7 +246,7 @@ def _indentation(said: Complaint, lines: Sequence[str]) -> Slip:
     above = _above(line, lines)
     message = "the indentation does not fit"
     if lines[line].lstrip().startswith("- ") or above == line:
-        remedy = "indent a line like those that it belongs with"
+        remedy = "indent the line like its siblings"
         return Slip(message, (line, begin), help=remedy)
     before = re.match(r"\s*(?:- +)*", lines[above])
     wanted = len(before[0]) if before else 0

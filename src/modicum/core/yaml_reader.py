@@ -88,7 +88,7 @@ def decode_text(data: bytes, file: str) -> str:
     forbidden = _FORBIDDEN.search(text)
     if forbidden is not None:
         raise InputError(
-            _not_text(file, text[: forbidden.start()], "it holds a control character")
+            _not_text(file, text[: forbidden.start()], "it contains a control character")
         )
     return text
 
@@ -100,7 +100,7 @@ def _not_text(file: str, before: str, why: str) -> Problem:
         "the file is not text",
         Mark(file, len(lines), len(lines[-1]) + 1),
         notes=(f"{why} at this place",),
-        help="give a YAML or JSON text in UTF-8",
+        help="use YAML or JSON in UTF-8",
     )
 
 
@@ -162,7 +162,7 @@ class _Builder:
         next(events)  # The end of the document.
         after = next(events)
         if isinstance(after, DocumentStartEvent):
-            message = "the file holds more than one document"
+            message = "the file contains more than one document"
             raise InputError(Problem(Code.YAML_FEATURE, message, self._mark(after)))
         if isinstance(root, Scalar) and root.kind is Kind.NULL and not root.text:
             raise InputError(
@@ -186,7 +186,7 @@ class _Builder:
                 Code.TOO_LARGE,
                 f"nesting is deeper than {DEPTH_MAX} levels",
                 mark,
-                help="close what is open; no format here nests that deep",
+                help="close open brackets; no format here nests this deep",
             )
             raise InputError(problem)
         if isinstance(event, AliasEvent):
@@ -214,8 +214,8 @@ class _Builder:
                 Code.TOO_LARGE,
                 f"more than {self._nodes_max} values in one document",
                 mark,
-                notes=("what an alias repeats counts each time",),
-                help="say less, or split it",
+                notes=("aliases count each time they are used",),
+                help="shorten it, or split it",
             )
             raise InputError(problem)
 
@@ -224,7 +224,7 @@ class _Builder:
         if found is None:
             problem = Problem(
                 Code.YAML_SYNTAX,
-                f"the alias `*{event.anchor}` stands for nothing that is complete here",
+                f"the alias `*{event.anchor}` is not defined before this place",
                 mark,
             )
             raise InputError(problem)
@@ -261,7 +261,7 @@ class _Builder:
             if key.text in seen:
                 problem = Problem(
                     Code.DUPLICATE_KEY,
-                    f"the key `{key.text[:60]}` stands twice",
+                    f"the key `{key.text[:60]}` is given twice",
                     key.mark,
                     notes=(f"first at {seen[key.text]}",),
                 )
@@ -327,7 +327,7 @@ class _Builder:
         from modicum.core.yaml_hints import Complaint, explained
 
         spot = _spot(error.problem_mark) or _spot(error.context_mark) or (0, 0)
-        what = " ".join(str(error.problem or error.context or "no YAML").split())
+        what = " ".join(str(error.problem or error.context or "not YAML").split())
         said = Complaint(
             str(error.context or ""), _spot(error.context_mark), what, spot
         )
@@ -356,6 +356,6 @@ def _joined_surrogates(value: str, mark: Mark) -> str:
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError as error:
         problem = Problem(
-            Code.NOT_TEXT, "half of a surrogate pair is not a character", mark
+            Code.NOT_TEXT, "an unpaired surrogate is not a character", mark
         )
         raise InputError(problem) from error

@@ -198,14 +198,14 @@ class DuckdbEngine(SqlEngine):
         if self._number_of(f"duckdb_tables() {named}", source, file) != 1:
             raise _not_a_table(
                 source,
-                "it is not there, or a view, and what that computes of many rows has no"
-                " bound",
-                "name a table, or write the view's rows to a Parquet file",
+                "it does not exist, or is a view, whose sensitivity is"
+                " unknown",
+                "use a table, or write the rows of the view to a Parquet file",
             )
         if self._number_of(f"duckdb_columns() {named} AND is_generated", source, file):
             raise _not_a_table(
                 source,
-                "what its generated columns compute has no bound",
+                "the sensitivity of its generated columns is unknown",
                 "write its rows to a table without them, or to a Parquet file",
             )
         rows = self._connection.execute(f"DESCRIBE {table.sql(dialect='duckdb')}")

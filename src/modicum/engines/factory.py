@@ -73,7 +73,7 @@ def engine_named(name: str) -> EngineKind:
         raise UsageError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"there is no engine `{name[:40]}`",
+                f"unknown engine `{name[:40]}`",
                 label=nearest(name, ENGINES),
                 help="it is one of " + ", ".join(ENGINES),
             )

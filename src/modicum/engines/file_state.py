@@ -30,8 +30,8 @@ def must_be_unchanged(before: State) -> None:
             Problem(
                 Code.ENGINE_FAILED,
                 "the data changed while it was in use",
-                notes=("caps and sums could belong to different rows",),
-                help="give the query files that nobody writes to",
+                notes=("caps and sums could use different rows",),
+                help="use files that nobody writes to",
             )
         )
 

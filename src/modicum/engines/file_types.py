@@ -16,7 +16,7 @@ from modicum.core.errors import Code, InputError, Problem
 #: The first line of a CSV file is not longer.
 _HEADER_MAX: Final = 1 << 20
 _HELP: Final = (
-    "name a Parquet file, folder or pattern, a `.csv` file, or `file.duckdb::table`"
+    "give a Parquet file, folder or pattern, a `.csv` file, or `file.duckdb::table`"
 )
 
 
@@ -29,10 +29,10 @@ class _Kind(NamedTuple):
     remedy: str
 
 
-_PARQUET: Final = _Kind(b"PAR1", 0, "a Parquet file", "call it ….parquet")
-_SEALED: Final = _Kind(b"PARE", 0, "an encrypted Parquet file", "call it ….parquet")
+_PARQUET: Final = _Kind(b"PAR1", 0, "a Parquet file", "rename it to ….parquet")
+_SEALED: Final = _Kind(b"PARE", 0, "an encrypted Parquet file", "rename it to ….parquet")
 _DUCKDB: Final = _Kind(b"DUCK", 8, "a DuckDB file", "name its table: FILE::TABLE")
-_PACKED: Final = "unpack it, and name the file that was in it"
+_PACKED: Final = "unpack it, and give the file inside"
 _KINDS: Final = (
     _PARQUET,
     _SEALED,
@@ -41,7 +41,7 @@ _KINDS: Final = (
         b"PK\x03\x04",
         0,
         "a spreadsheet or a ZIP archive",
-        "save the sheet as CSV in UTF-8, or unpack the archive, and name that file",
+        "save the sheet as CSV in UTF-8, or unpack the archive, and give that file",
     ),
     _Kind(b"\x1f\x8b", 0, "compressed by gzip", _PACKED),
     _Kind(b"\x28\xb5\x2f\xfd", 0, "compressed by zstd", _PACKED),
@@ -65,8 +65,8 @@ def must_be_parquet(path: str, table: str) -> None:
         raise unreadable(table, f"it is {found.name}", found.remedy)
     raise unreadable(
         table,
-        "it is no Parquet file",
-        "if it is text with a comma between columns, call it ….csv",
+        "it is not a Parquet file",
+        "if it is comma-separated text, rename it to ….csv",
     )
 
 
@@ -74,7 +74,7 @@ def must_be_duckdb(path: str, table: str) -> None:
     """Refuse a file that is no DuckDB file."""
     found = _kind(_first(path, table))
     if found is not _DUCKDB:
-        what = "no DuckDB file" if found is None else found.name
+        what = "not a DuckDB file" if found is None else found.name
         raise unreadable(table, f"it is {what}")
 
 
@@ -97,7 +97,7 @@ def header_of(path: str, table: str) -> tuple[str, ...]:
     if len(names) == 1:
         _refuse_separator(names[0], table)
     if not names or len(set(names)) < len(names):
-        raise unreadable(table, "its first line does not name its columns, each once")
+        raise unreadable(table, "its first line is not a list of distinct column names")
     return names
 
 
@@ -117,7 +117,7 @@ def _first(path: str, table: str) -> bytes:
         with Path(path).open("rb") as file:
             first = file.read(16)
     except OSError as error:
-        reason = (error.strerror or "the system refuses to read it").lower()
+        reason = (error.strerror or "permission denied").lower()
         raise unreadable(table, reason) from None
     if not first:
         raise unreadable(table, "it is empty")
@@ -137,7 +137,7 @@ def _may_be_text(first: bytes, kind: _Kind) -> bool:
 def must_be_here(paths: Iterable[str], table: str) -> None:
     """Refuse files of other machines."""
     if any("://" in path for path in paths):
-        reason = "it is not on this machine, and DuckDB reads no other"
+        reason = "it is not on this machine, and DuckDB reads only local files"
         raise unreadable(table, reason, "copy it here, or use Spark")
 
 

@@ -66,8 +66,8 @@ class OpenDpSampler:
                     Code.ENGINE_FAILED,
                     f"OpenDP prices {noise} noise of scale {brief(scale)} at {found:g}"
                     f" in {measure}, modicum at {brief(price)}",
-                    notes=("nothing is drawn unless both agree",),
-                    help="install the version of OpenDP that modicum asks for",
+                    notes=("no noise is drawn unless both agree",),
+                    help="install the version of OpenDP that modicum requires",
                 )
             )
 
@@ -137,8 +137,8 @@ def _as_float(scale: Fraction) -> float:
         raise InputError(
             Problem(
                 Code.DOES_NOT_FIT,
-                f"no float is the scale {brief(scale)} of noise, and above 0",
-                notes=("the scale that is drawn must be the one that is priced",),
+                f"the scale {brief(scale)} of noise is not a positive float",
+                notes=("noise must be drawn with the priced scale",),
                 help="round it up to fewer binary digits",
             )
         )
@@ -158,8 +158,8 @@ def _moved(noise: str, sensitivity: Fraction) -> int | float:
     raise InputError(
         Problem(
             Code.DOES_NOT_FIT,
-            f"an answer that moves by {brief(sensitivity)} is too much for {noise}"
-            " noise, or no whole number",
+            f"a sensitivity of {brief(sensitivity)} is too large for {noise}"
+            " noise, or not an integer",
             help="give the column a coarser `step` or narrower `bounds` in the tables"
             " file",
         )

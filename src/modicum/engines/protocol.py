@@ -55,8 +55,8 @@ def failed(name: str, doing: str) -> UnavailableError:
         Problem(
             Code.ENGINE_FAILED,
             f"{name} failed {doing}",
-            notes=("what it says is not shown: it may quote rows",),
-            help="look whether its files, memory and disk are there; run the same"
-            " tables in the engine itself to see more",
+            notes=("its error message is hidden: it may quote rows",),
+            help="check its files, memory and disk; run the same tables in the"
+            " engine itself for details",
         )
     )

@@ -85,7 +85,7 @@ def source_of(where: object, table: str) -> Source:
         return _of_path(str(where), table)
     if isinstance(where, list | tuple):
         if any(Path(str(part)).suffix.lower() == ".csv" for part in where):
-            raise unreadable(table, "a list is one of Parquet files")
+            raise unreadable(table, "a list may contain Parquet files only")
         paths = [one for part in where for one in _parquet(str(part), table)]
         return ParquetFiles(tuple(paths))
     return ArrowRows(_arrow(where, table))
@@ -97,7 +97,7 @@ def _of_path(path: str, table: str) -> Source:
         file = _file(place, table)
         must_be_duckdb(file, table)
         if not (inside or table):
-            reason = "nothing says which table of the DuckDB file is meant"
+            reason = "the table of the DuckDB file is missing"
             raise unreadable(table, reason, "write FILE.duckdb::TABLE")
         return DuckdbTable(file, inside or table)
     if Path(place).suffix.lower() == ".csv":
@@ -129,12 +129,12 @@ def _no_parquet(place: Path, path: str, table: str) -> InputError:
         return _not_there(path, table, "Parquet file")
     reason = "the folder has no file whose name ends in `.parquet`"
     if any(place.glob("*.csv")):
-        return unreadable(table, reason, "name one `.csv` file; several are no table")
+        return unreadable(table, reason, "give one `.csv` file; several are not a table")
     return unreadable(table, reason)
 
 
 def _not_there(path: str, table: str, what: str = "file") -> InputError:
-    reason = f"there is no such {what}: `{path[:200]}`"
+    reason = f"no such {what}: `{path[:200]}`"
     if path.startswith("~"):
         return unreadable(table, reason, "write the path without ~")
     return unreadable(table, reason)
@@ -145,7 +145,7 @@ def _file(path: str, table: str) -> str:
     if not place.is_file():
         raise _not_there(path, table)
     if not _PATTERNS.isdisjoint(str(place)) or "://" in path:
-        raise unreadable(table, "engines take its path for a pattern")
+        raise unreadable(table, "engines read its path as a pattern")
     return str(place)
 
 
@@ -160,7 +160,7 @@ def _arrow(where: Any, table: str) -> pa.Table:
         return pa.Table.from_batches([where])
     raise unreadable(
         table,
-        "it is neither a path nor a table of Arrow",
-        "name a file, or read the rows yourself: `reader.read_all()`,"
+        "it is neither a path nor an Arrow table",
+        "give a file, or read the rows yourself: `reader.read_all()`,"
         " `relation.to_arrow_table()`, `pyarrow.table(frame)`",
     )

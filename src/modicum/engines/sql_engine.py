@@ -178,8 +178,8 @@ class SqlEngine(ABC):
             raise InputError(
                 Problem(
                     Code.DATA_NOT_AS_DECLARED,
-                    f"nothing says where the data of table `{table}` is",
-                    help="name its source",
+                    f"table `{table}` has no source",
+                    help="give its source",
                 )
             )
         return self._forms[table]

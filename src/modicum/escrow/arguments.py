@@ -34,7 +34,7 @@ def name_of(what: str, value: object) -> str:
         InputError: If it is no text, is empty or is too long.
     """
     if not isinstance(value, str):
-        raise mistake(Code.WRONG_TYPE, f"`{what}` is a name, got {_shown(value)}")
+        raise mistake(Code.WRONG_TYPE, f"`{what}` must be a name, got {_shown(value)}")
     if not 0 < len(value) <= _NAME_MAX:
         raise mistake(
             Code.OUT_OF_RANGE,
@@ -56,7 +56,7 @@ def names_of(what: str, values: object) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise mistake(
             Code.WRONG_TYPE,
-            f"`{what}` is a list of columns, got {_shown(values)}",
+            f"`{what}` must be a list of columns, got {_shown(values)}",
             f'write `{what}=["…"]`',
         )
     found = tuple(name_of(what, one) for one in values)
@@ -81,7 +81,7 @@ def whole(what: str, value: object, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise mistake(
             Code.WRONG_TYPE,
-            f"`{what}` is a whole number, got {_shown(value)}",
+            f"`{what}` must be an integer, got {_shown(value)}",
             f"from {low:,} to {high:,}",
         )
     if not low <= value <= high:
@@ -109,13 +109,13 @@ def exact(
     if isinstance(value, bool) or not isinstance(
         value, int | float | str | Decimal | Fraction
     ):
-        raise mistake(Code.WRONG_TYPE, f"`{what}` is a number, got {_shown(value)}")
+        raise mistake(Code.WRONG_TYPE, f"`{what}` must be a number, got {_shown(value)}")
     try:
         found = rational(value)
     except ValueError:
         raise mistake(
             Code.NOT_A_NUMBER,
-            f"`{what}` is a finite number, got {_shown(value)}",
+            f"`{what}` must be a finite number, got {_shown(value)}",
             "write it as in `0.25`",
         ) from None
     least = -NUMBER_MAX if low is None else low
@@ -123,7 +123,7 @@ def exact(
     if not least <= found <= most:
         raise mistake(
             Code.OUT_OF_RANGE,
-            f"`{what}` is from {brief(least)} to {brief(most)}, got {_shown(value)}",
+            f"`{what}` must be from {brief(least)} to {brief(most)}, got {_shown(value)}",
         )
     return found
 
@@ -181,7 +181,7 @@ def public_rows(table: PublicTable, keys: Sequence[str], column: str) -> Plain:
             raise mistake(
                 Code.DUPLICATE_NAME,
                 "two rows of `reference` have the same keys",
-                "name all columns that tell its rows apart in `keys`",
+                "list all columns that identify a row in `keys`",
             )
         found[plain] = number_text(exact(f"reference.{column}", number))
     if not found:
@@ -250,7 +250,7 @@ def _key(cell: object) -> bool | int | str | None:
         return cell
     raise mistake(
         Code.WRONG_TYPE,
-        f"a key of `reference` is a text, a whole number or a boolean,"
+        f"a key of `reference` is a text, an integer or a boolean,"
         f" got {_shown(cell)}",
     )
 

@@ -36,11 +36,11 @@ def divided_by(blocks: ByBlocks, vocabulary: Vocabulary) -> ByBlocks:
     raise InputError(
         Problem(
             Code.UNKNOWN_UNIT,
-            f"blocks cannot be divided by `{unit[:60]}`"
+            f"people cannot be split into blocks by `{unit[:60]}`"
             if unit
-            else "blocks do not say which privacy unit they divide",
+            else "blocks have no privacy unit",
             label=nearest(unit, whole),
-            help=f"name one that has an id and no period: {listed}",
+            help=f"use one with an id and without a period: {listed}",
         )
     )
 
@@ -80,8 +80,8 @@ def must_divide(
         told = ", ".join(f"`{one}` of `{table}`" for table, one in types.items())
         raise _refused(
             queries[0].heading.id,
-            f"`{column}` must be text everywhere, or integer everywhere, so that one"
-            f" id is in one block; it is {told}",
+            f"`{column}` must be text in all tables, or integer in all tables, so"
+            f" that each id is in one block; it is {told}",
         )
 
 
@@ -100,11 +100,11 @@ def _refused(query: str, why: str) -> InputError:
     return InputError(
         Problem(
             Code.NOT_BOUNDED,
-            f"the query `{query}` cannot be divided into blocks: {why}",
+            f"the query `{query}` cannot be split into blocks: {why}",
             notes=(
-                "one person must be in one block: else noise for one score is too"
-                " little",
+                "each person must be in one block: otherwise the noise is too"
+                " small",
             ),
-            help="ask for the score on private answers, or for another query",
+            help="request the score on private answers, or for another query",
         )
     )

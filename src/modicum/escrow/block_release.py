@@ -28,7 +28,7 @@ from modicum.release.vocabulary import METADATA, QUERY, Vocabulary
 BLOCKS_KIND: Final = "modicum-blocks/v1"
 _PART: Final = frozenset({"where", "periods", "groups"})
 _NOISES: Final[tuple[Noise, ...]] = ("laplace", "gaussian")
-_TEXT: Final = "what a score of blocks costs"
+_TEXT: Final = "the loss of a score of blocks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ class BlockScore:
         unit, number = self.blocks.unit, self.blocks.number
         yield (
             f"the program runs on exact answers about each of {number} blocks of"
-            f" `{unit}`; what is told is the mean of the scores, with noise"
+            f" `{unit}`; the result is the noisy mean of the scores"
         )
         yield (
             f"one `{unit}` moves the mean by at most {brief(self.moved)};"
-            f" {self.blocks.noise} noise of scale {brief(self.scale)} carries it by"
-            f" at most {brief(self.half_width)} nineteen times in twenty"
+            f" {self.blocks.noise} noise of scale {brief(self.scale)} moves it by"
+            f" at most {brief(self.half_width)} with 95 % probability"
         )
-        yield "a block without a score counts as one in the middle of the range"
+        yield "a block without a score counts as the middle of the range"
 
     def _in_scores(self, steps: Fraction) -> Fraction:
         return in_scores(steps, self.blocks.number, self.scored.span)
@@ -233,7 +233,7 @@ def _must_be_alike(queries: Sequence[QueryFile], vocabulary: Vocabulary) -> None
             Problem(
                 Code.DOES_NOT_FIT,
                 "the queries have different labels, and a score of all of them is one"
-                " release, with one value of each",
-                help="put queries with the same labels into one contract",
+                " release, with one value per label",
+                help="use one contract for queries with the same labels",
             )
         )

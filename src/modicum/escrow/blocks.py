@@ -73,7 +73,7 @@ class ByBlocks:
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
-                    f"people are divided into {BLOCKS_MIN} to {BLOCKS_MAX} blocks,"
+                    f"people are split into {BLOCKS_MIN} to {BLOCKS_MAX} blocks,"
                     f" and not into {self.number}",
                 )
             )
@@ -88,7 +88,7 @@ class ByBlocks:
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
-                    f"a score cannot cost {brief(self.loss)}",
+                    f"invalid loss of a score: {brief(self.loss)}",
                     help="give a decimal above 0: eps of laplace, rho of gaussian",
                 )
             )

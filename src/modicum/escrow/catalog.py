@@ -99,12 +99,12 @@ def text_of(entry: Entry, texts: Mapping[str, bytes]) -> bytes:
     """
     found = texts.get(entry.name)
     if found is None or digest(found) != entry.digest:
-        what = "is missing" if found is None else "is not the one that was vetted"
+        what = "is missing" if found is None else "is not the vetted one"
         raise VerificationError(
             Problem(
                 Code.NOT_THE_CATALOGUE,
                 f"the text of `{entry.name}` {what}",
-                help="install modicum anew",
+                help="reinstall modicum",
             )
         )
     return found
@@ -134,8 +134,8 @@ def vetted(program: Program) -> bool:
         raise VerificationError(
             Problem(
                 Code.NOT_THE_CATALOGUE,
-                f"a program calls itself `{program.catalogue}`, and is not that one",
-                help="give it as your own code, with an empty `catalogue`",
+                f"a program claims to be `{program.catalogue}`, but differs from it",
+                help="submit it as custom code, with an empty `catalogue`",
             )
         )
     return True

@@ -71,7 +71,7 @@ def dummy_rows(
         raise InputError(
             Problem(
                 Code.UNKNOWN_NAME,
-                f"there is no table `{name}`",
+                f"unknown table `{name}`",
                 label=nearest(name, tables.by_name),
                 help=f"one of {known}",
             )

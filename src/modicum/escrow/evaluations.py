@@ -148,8 +148,8 @@ def rank_correlation(
     if keys is not None or reference is not None:
         raise mistake(
             Code.KEYS_CONFLICT,
-            "`right` is a column of the same table: `keys` and `reference` do not go"
-            " with it",
+            "`right` is a column of the same table: it cannot be combined with"
+            " `keys` and `reference`",
             "leave out `right` to compare with another table",
         )
     columns = (name_of("left", left), name_of("right", right))
@@ -256,8 +256,8 @@ def _held_against(
     if column in by:
         raise mistake(
             Code.DUPLICATE_NAME,
-            f"`{column}` is the column of numbers, and one of `keys`",
-            "name only what tells rows apart in `keys`",
+            f"`{column}` is both the numeric column and one of `keys`",
+            "list only identifying columns in `keys`",
         )
     arguments: dict[str, Plain] = {"column": column, "keys": list(by), "public": None}
     if name == "rank_correlation":

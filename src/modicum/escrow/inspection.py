@@ -34,15 +34,15 @@ Kind: TypeAlias = Literal[
 #: By kind, why it is worth a look.
 WHY: Final[MappingProxyType[str, str]] = MappingProxyType(
     {
-        "import": "tasks need numpy, sklearn, scipy and a few modules for numbers",
-        "reach": "reaches around what the text says, or for files",
-        "literal": "much can be hidden in what nobody reads, such as a list of people",
-        "threshold": "a score that hangs on it tells on which side an answer lies",
-        "cell": "a score that hangs on few cells tells what is in them",
-        "bits": "the digits of a score can carry other things than how good it is",
-        "unseen": "what stands there is not what it looks like",
-        "arguments": "chosen by the analyst: asked again with others, it tells more",
-        "unreadable": "it cannot be read here",
+        "import": "tasks need only numpy, sklearn, scipy and a few numeric modules",
+        "reach": "bypasses the visible code, or accesses files",
+        "literal": "long data that nobody reads can hide information, such as a list of people",
+        "threshold": "a score that depends on it reveals on which side an answer is",
+        "cell": "a score that depends on few cells reveals their values",
+        "bits": "the digits of a score can encode other information",
+        "unseen": "the text is not what it looks like",
+        "arguments": "chosen by the analyst: repeated runs with other values reveal more",
+        "unreadable": "it cannot be inspected here",
     }
 )
 #: Of a public table with so few rows, each row weighs much in a score.
@@ -151,7 +151,7 @@ def _arguments(program: Program) -> Iterator[str]:
     if given.get("at_least") is not None:
         yield f"the target is compared with {given['at_least']}"
     if given.get("k") == 1:
-        yield "`k` is 1: it asks which row is the largest"
+        yield "`k` is 1: it reveals which row is the largest"
     public = given.get("public")
     if isinstance(public, dict):
         rows = public.get("rows")

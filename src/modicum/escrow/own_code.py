@@ -50,7 +50,7 @@ def own(
     except (TypeError, UnicodeEncodeError, RecursionError):
         raise mistake(
             Code.WRONG_TYPE,
-            "`arguments` is made of texts, whole numbers, booleans, lists and mappings",
+            "`arguments` may contain texts, integers, booleans, lists and mappings",
             'write a fraction as a text, as in `"0.25"`',
         ) from None
     found = Program("python", code, given, _range(range), compares)
@@ -90,7 +90,7 @@ def parsed(code: bytes) -> ast.Module:
         ) from None
     except (ValueError, RecursionError, MemoryError):
         raise mistake(
-            Code.NOT_A_PROGRAM, "the program cannot be read as Python", "nest it less"
+            Code.NOT_A_PROGRAM, "the program cannot be read as Python", "reduce its nesting"
         ) from None
 
 
@@ -112,7 +112,7 @@ def _range(ends: object) -> Range:
     if not isinstance(ends, tuple | list) or len(ends) != 2:
         raise mistake(
             Code.WRONG_TYPE,
-            "`range` has two numbers: the least score, and the greatest",
+            "`range` has two numbers: the minimum and the maximum score",
             "write `range=(0, 1)`",
         )
     low, high = (Fraction(exact("range", one)) for one in ends)
@@ -237,7 +237,7 @@ def _unseen(text: str) -> Iterator[CodeFinding]:
         if strange:
             listed = ", ".join(sorted(f"U+{ord(one):04X}" for one in strange))
             yield CodeFinding(
-                number, "unseen", f"characters that do not show: {listed}"
+                number, "unseen", f"invisible characters: {listed}"
             )
         if len(line) > _LINE_MAX:
             yield CodeFinding(number, "unseen", f"a line of {len(line):,} characters")
@@ -250,7 +250,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[CodeFinding]:
         else [one.name for one in node.names]
     )
     if isinstance(node, ast.ImportFrom) and node.level:
-        yield CodeFinding(node.lineno, "import", "imports what lies beside it")
+        yield CodeFinding(node.lineno, "import", "uses a relative import")
         return
     for name in names:
         first, *rest = name.split(".")
@@ -280,7 +280,7 @@ def _constant(node: ast.Constant, *, is_docstring: bool) -> Iterator[CodeFinding
                 node.lineno, "literal", f"a text of {len(value):,} characters"
             )
     elif isinstance(value, int) and abs(value) >= 10**_DIGITS_MAX:
-        size = f"a whole number of more than {_DIGITS_MAX} digits"
+        size = f"an integer of more than {_DIGITS_MAX} digits"
         yield CodeFinding(node.lineno, "literal", size)
 
 
@@ -294,7 +294,7 @@ def _compared(node: ast.Compare, constants: frozenset[str]) -> Iterator[CodeFind
     """Yield a comparison with what somebody chose: a constant, or an argument."""
     for side in (node.left, *node.comparators):
         if _is_chosen(side, constants):
-            told = f"compares with a chosen value: `{_short(node)}`"
+            told = f"compares with a constant: `{_short(node)}`"
             yield CodeFinding(node.lineno, "threshold", told)
             return
 
@@ -316,7 +316,7 @@ def _one_cell(node: ast.Subscript) -> Iterator[CodeFinding]:
     ) or (isinstance(inner, ast.Name) and inner.id == "rows")
     twice = isinstance(inner, ast.Subscript) and _is_place(inner.slice)
     if _is_place(node.slice) and (of_rows or twice):
-        told = f"takes a row or cell by its place: `{_short(node)}`"
+        told = f"selects a row or cell by position: `{_short(node)}`"
         yield CodeFinding(node.lineno, "cell", told)
 
 
@@ -339,7 +339,7 @@ def _extreme(node: ast.Return) -> Iterator[CodeFinding]:
             called = one.func
             name = getattr(called, "id", getattr(called, "attr", ""))
             if name in _EXTREMES:
-                told = f"returns what `{name}` gives, which may be one cell"
+                told = f"returns the result of `{name}`, which may be one cell"
                 yield CodeFinding(node.lineno, "cell", told)
                 return
 

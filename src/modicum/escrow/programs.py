@@ -59,7 +59,7 @@ class Range:
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
-                    "the scores of a program lie further than 10^100 from zero",
+                    "the scores of a program exceed 10^100 in size",
                     help="give ends between -10^100 and 10^100",
                 )
             )
@@ -67,8 +67,8 @@ class Range:
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
-                    f"the scores of a program lie between {self.low} and {self.high}",
-                    help="give the least first, and a greatest above it",
+                    f"the scores of a program are between {self.low} and {self.high}",
+                    help="give the minimum first, and a larger maximum",
                 )
             )
 
@@ -120,7 +120,7 @@ class Program:
                     Code.TOO_LARGE,
                     f"a program in {self.language} has 1 to {most:,} bytes, and this"
                     f" has {len(self.code):,}",
-                    help="let it do less: people read it before they approve it",
+                    help="shorten it: people read it before they approve it",
                 )
             )
 

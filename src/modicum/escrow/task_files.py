@@ -89,9 +89,9 @@ def _parameters(node: Node | None) -> dict[str, Any]:
     if taken:
         raise fail(
             Code.UNKNOWN_KEY,
-            f"`{min(taken)}` is no parameter of a model",
+            f"`{min(taken)}` is not a parameter of a model",
             node,
-            help="write it beside `fit`",
+            help="write it next to `fit`",
         )
     return found
 
@@ -140,7 +140,7 @@ def _named(node: Node) -> tuple[Scalar, Node]:
     if isinstance(node, Entries):
         what = f"{len(node.entries)} of them"
     raise fail(
-        Code.WRONG_TYPE, f"`evaluate` is one evaluation, got {what}", node, help=_ONE
+        Code.WRONG_TYPE, f"`evaluate` must be one evaluation, got {what}", node, help=_ONE
     )
 
 

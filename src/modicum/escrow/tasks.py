@@ -232,7 +232,7 @@ def fit(
     if twice is not None:
         raise mistake(
             Code.DUPLICATE_NAME,
-            f"`{twice}` has two parts in `fit`",
+            f"`{twice}` has two roles in `fit`",
             "a column is the target, the weight or a feature",
         )
     if names == ():
@@ -242,7 +242,7 @@ def fit(
     if at_least is not None and found.kind != "classifier":
         raise mistake(
             Code.TASK_MISMATCH,
-            f"`{found.name}` tells numbers, and `at_least` makes classes",
+            f"`{found.name}` predicts numbers, and `at_least` makes classes",
             "leave out `at_least`, or choose a classifier",
         )
     arguments: dict[str, Plain] = {
@@ -312,18 +312,18 @@ def _apart(task: Task, evaluation: Evaluation, kind: str) -> InputError:
     what = (
         f"`{task.model.name}` is a {task.model.kind}"
         if isinstance(task, Fit)
-        else "`answers` fits no model"
+        else "`answers` has no model"
     )
     needs = {
-        "classifier": "is of classifiers",
-        "regressor": "is of regressors",
-        "answers": "is of answers as they are",
+        "classifier": "is for classifiers",
+        "regressor": "is for regressors",
+        "answers": "is for answers without a model",
     }
     fitting = ", ".join(f"`{name}`" for name, looks in LOOKS.items() if looks == kind)
     return mistake(
         Code.TASK_MISMATCH,
         f"{what}, and `{evaluation.name}` {needs[evaluation.looks]}",
-        f"evaluate it by one of {fitting}",
+        f"evaluate it with one of {fitting}",
     )
 
 
@@ -335,7 +335,7 @@ def _look_up(
         listed = ", ".join(f"`{one}`" for one in columns)
         raise mistake(
             Code.MISSING_KEY,
-            f"there are {len(columns)} tables, and `table` does not say which",
+            f"there are {len(columns)} tables, and `table` is missing",
             f"one of {listed}",
         )
     name = next(iter(columns)) if table is None else table
@@ -344,7 +344,7 @@ def _look_up(
         raise InputError(
             Problem(
                 Code.UNKNOWN_NAME,
-                f"there is no table `{name}`",
+                f"unknown table `{name}`",
                 label=nearest(name, columns),
                 help=f"one of {listed}",
             )

@@ -67,7 +67,7 @@ def from_dp_event(
     if relation not in ("add-remove", "substitute"):
         raise fail(
             Code.UNKNOWN_CHOICE,
-            f"events know no neighbors by `{relation[:100]}`",
+            f"events do not support the relation `{relation[:100]}`",
             help="give  relation='add-remove'  or  relation='substitute'",
         )
     found: list[Described] = []
@@ -117,7 +117,7 @@ class _Leaf:
             raise fail(
                 Code.OUT_OF_RANGE,
                 f"`{field}` of `{type(self.event).__name__}` must be a number above 0",
-                help="an event without noise is no differential privacy",
+                help="an event without noise is not differentially private",
             )
         return exact
 
@@ -133,7 +133,7 @@ def _merged(event: Any) -> list[tuple[str, Any, int]]:
             raise fail(
                 Code.TOO_LARGE,
                 f"an event of more than {_LEAVES_MAX} events",
-                help="count equal ones by SelfComposedDpEvent",
+                help="combine equal ones with SelfComposedDpEvent",
             )
         kind = type(leaf).__name__
         if kind not in _LEAVES:
@@ -159,8 +159,8 @@ def _leaves(event: Any, times: int, depth: int) -> Iterator[tuple[Any, int]]:
         if type(event.count) is not int or event.count < 0:
             raise fail(
                 Code.OUT_OF_RANGE,
-                "`count` of `SelfComposedDpEvent` must be a whole number, at least 0",
-                help="give how often the event happened",
+                "`count` of `SelfComposedDpEvent` must be an integer of at least 0",
+                help="give the number of repetitions",
             )
         if event.count:
             yield from _leaves(event.event, times * event.count, depth + 1)
@@ -263,8 +263,8 @@ _LEAVES: Mapping[str, Callable[[_Leaf, _Asked], list[Described]]] = {
 def _unpriced(what: str) -> InputError:
     return fail(
         Code.UNKNOWN_MECHANISM,
-        f"no price is known for {what[:200]}",
-        notes=(f"known are {', '.join(_LEAVES)}, alone and composed",),
+        f"no loss is known for {what[:200]}",
+        notes=(f"supported are {', '.join(_LEAVES)}, alone and composed",),
         help="declare the guarantee that is proven for it:  mechanism: declared",
     )
 
@@ -283,6 +283,6 @@ def _down(value: Fraction) -> Fraction:
         raise fail(
             Code.OUT_OF_RANGE,
             "noise below 1e-12 of the sensitivity",
-            help="an event without noise is no differential privacy",
+            help="an event without noise is not differentially private",
         )
     return found

@@ -39,7 +39,7 @@ def unquoted(library: str, doing: str, work: Callable[[], _Result]) -> _Result:
         Problem(
             Code.ENGINE_FAILED,
             f"{library} failed {doing} ({kind})",
-            notes=("what it says is not shown: it may quote rows",),
-            help="try it on made-up rows, without a reservation, to see more",
+            notes=("its error message is hidden: it may quote rows",),
+            help="try it on synthetic rows, without a reservation, for details",
         )
     )

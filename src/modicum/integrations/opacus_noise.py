@@ -180,7 +180,7 @@ def _least(
 def _never() -> Exception:
     return fail(
         Code.NOTHING_FITS,
-        f"no noise up to {brief(_MOST)} is enough for so many steps",
+        f"no noise up to {brief(_MOST)} is enough for this number of steps",
         help="take fewer steps, or smaller batches; or reserve more",
     )
 

@@ -43,7 +43,7 @@ def budget_of(mechanism: Reserved) -> Budget:
     if mechanism.kind != "declared" or not isinstance(cost, ApproxBudget | RenyiBudget):
         raise fail(
             Code.DOES_NOT_FIT,
-            f"no training can be made to fit `{mechanism.name}`: it is"
+            f"no training fits `{mechanism.name}`: it is"
             f" `{mechanism.kind}`, with a loss stated for {', '.join(units)}",
             help="reserve  mechanism: declared  with  cost: {UNIT: {eps: …, delta: …}}"
             "  or {rdp: …}, for the one unit that an example belongs to",
@@ -51,7 +51,7 @@ def budget_of(mechanism: Reserved) -> Budget:
     if mechanism.relation(units[0]) != "add-remove":
         raise fail(
             Code.DOES_NOT_FIT,
-            f"Opacus protects examples that come or go; neighbors for `{units[0]}` are"
+            f"Opacus protects added and removed examples; neighbors for `{units[0]}` are"
             f" `{mechanism.relation(units[0])}`",
             help="train for a unit whose neighbors are `add-remove`",
         )
@@ -63,8 +63,8 @@ def refuse_arguments(more: dict[str, Any], loader: Any) -> None:
     for name in sorted(more.keys() - _ARGUMENTS.keys()):
         raise fail(
             Code.NOT_SUPPORTED,
-            f"`{name}` cannot be given for a training under a reservation",
-            notes=(f"what can be given is {', '.join(_ARGUMENTS)}",),
+            f"`{name}` is not allowed for a training under a reservation",
+            notes=(f"allowed are {', '.join(_ARGUMENTS)}",),
             help="leave it out",
         )
     for name, value in more.items():
@@ -78,8 +78,8 @@ def refuse_arguments(more: dict[str, Any], loader: Any) -> None:
     if getattr(loader, "generator", None) is not None:
         raise fail(
             Code.NOT_SUPPORTED,
-            "the loader has a generator of its own, whose numbers somebody may know",
-            help="make the loader without  generator=",
+            "the loader has its own generator, whose numbers may be known",
+            help="create the loader without  generator=",
         )
 
 
@@ -95,7 +95,7 @@ def sampled(loader: Any, torch: Any, steps: Steps) -> Any:
         raise InputError(
             Problem(
                 Code.NOT_SUPPORTED,
-                "this loader draws no Poisson samples: its batches are no secret",
+                "this loader draws no Poisson samples: its batches are not secret",
                 help="give a plain DataLoader over a dataset with a length",
             )
         )
@@ -117,7 +117,7 @@ def batches_of(loader: Any) -> int:
     if count < 1:
         raise fail(
             Code.NOT_SUPPORTED,
-            "this loader has no batches that could be counted",
+            "the number of batches of this loader is unknown",
             help="give a plain DataLoader over a dataset with a length",
         )
     return int(1 / (1 / count))
@@ -318,17 +318,17 @@ class Training:
         step = (course.noise, 1 / course.steps.batches, self._done)
         expected = [step] if self._done else []
         if course.accountant.history != expected or self.steps_left < 0:
-            raise _other_way("Opacus counted other steps than were reserved")
+            raise _other_way("Opacus counted a different number of steps than reserved")
 
     def _refuse_step(self) -> None:
         """Refuse a step before its noise is drawn."""
         self._use.must_run()
         if self.steps_left < 1:
-            raise _other_way("all steps that are reserved were made")
+            raise _other_way("all reserved steps were already made")
         if self.optimizer.noise_multiplier != self._course.noise:
             raise _other_way("the noise was changed")
         if self.optimizer.accumulated_iterations != 1 or self._drawn <= self._done:
-            raise _other_way("a step was to be made without a batch of its own")
+            raise _other_way("a step was made without a new batch")
 
 
 def _quietly(work: Callable[[], Any]) -> Any:
@@ -344,7 +344,7 @@ def _other_way(message: str) -> ConflictError:
             Code.RELEASE_STATE,
             message,
             notes=("the release stays started, and its loss spent",),
-            help="take each batch from `batches`, make one step with it, and leave the"
-            " optimizer as it is",
+            help="take each batch from `batches`, make one step with it, and do not"
+            " change the optimizer",
         )
     )

@@ -69,8 +69,8 @@ def refuse_unproven(measurement: Any) -> None:
     if not isinstance(measurement, mod.Measurement):
         raise fail(
             Code.WRONG_TYPE,
-            f"this is no measurement of OpenDP, but `{type(measurement).__name__}`",
-            help="give what a function dp.m.make_… or a chain that ends in one returns",
+            f"this is not an OpenDP measurement, but `{type(measurement).__name__}`",
+            help="use the result of a function dp.m.make_…, or of a chain that ends in one",
         )
     parts = (mod.Measurement, mod.Transformation)
     for one in _parts(measurement, parts):
@@ -92,7 +92,7 @@ def _parts(
         return
     made = getattr(found, "__opendp_dict__", None)
     if made is None:
-        raise _unknown("a part that does not say how it was made")
+        raise _unknown("a part of unknown origin")
     name, arguments = made["__function__"], made["__kwargs__"]
     yield made["__module__"], name, arguments
     for key, value in arguments.items():
@@ -106,14 +106,14 @@ def _refuse_part(module: str, name: str, arguments: Mapping[str, Any]) -> None:
             Code.NOT_SUPPORTED,
             f"`{name}` drops small groups by a threshold, and OpenDP states a delta"
             " for that which is too low",
-            help="list the groups in advance, or ask by  modicum query, which charges"
+            help="list the groups in advance, or use  modicum query, which charges"
             " for finding groups",
         )
     if name.removeprefix("make_").startswith("user_"):
         raise fail(
             Code.NOT_SUPPORTED,
-            f"`{name}` states whatever its author wrote",
-            help="declare its cost in a release of its own, and run it by"
+            f"the loss of `{name}` is whatever its author declared",
+            help="declare its cost in a separate release, and run it with"
             "  modicum release run",
         )
     if module in _BELIEVED and name not in _BELIEVED[module]:
@@ -124,9 +124,9 @@ def _unknown(what: str) -> InputError:
     names = sorted(one for known in _BELIEVED.values() for one in known)
     return fail(
         Code.NOT_SUPPORTED,
-        f"nothing is known about what {what} loses",
-        notes=(f"known are {', '.join(names)}, and transformations",),
-        help="ask one known measurement after the other, each as a mechanism",
+        f"no loss is known for {what}",
+        notes=(f"supported are {', '.join(names)}, and transformations",),
+        help="run supported measurements one by one, each as a mechanism",
     )
 
 
@@ -136,8 +136,8 @@ def measure_of(measurement: Any) -> str:
     if given not in _MEASURES:
         raise fail(
             Code.NO_MEASURE,
-            f"a loss in OpenDP's `{given[:100]}` has no place in a reservation",
-            help="change it by dp.c.make_fix_delta, or by another combinator, into one"
+            f"a loss in OpenDP's `{given[:100]}` is not supported in a reservation",
+            help="convert it with dp.c.make_fix_delta, or another combinator, to one"
             f" of {', '.join(_MEASURES)}",
         )
     return _MEASURES[given]
@@ -153,7 +153,7 @@ def proven_amounts(measurement: Any, d_in: Any) -> tuple[Fraction, Fraction]:
         raise fail(
             Code.COST_NOT_DERIVABLE,
             "OpenDP states no finite loss for this distance",
-            help="give it noise",
+            help="add noise",
         )
     return loss, delta
 
@@ -196,9 +196,9 @@ class Checked:
             raise InputError(
                 Problem(
                     Code.DATA_NOT_AS_DECLARED,
-                    "the data does not lie in the measurement's input domain",
-                    notes=("the proof holds for data of that domain only",),
-                    help="look at its type and size, and for NaN",
+                    "the data is not in the input domain of the measurement",
+                    notes=("the proof is valid for data of that domain only",),
+                    help="check its type and size, and for NaN",
                 )
             )
         return unquoted("OpenDP", "measuring", lambda: self.measurement(data))
@@ -321,16 +321,16 @@ def _refuse_metric(measurement: Any, distance: Any, relation: str) -> None:
     if metric in _OF_CHANGES and relation == "add-remove":
         raise fail(
             Code.DOES_NOT_FIT,
-            f"OpenDP's `{metric}` knows no rows that come or go, and a neighbor here"
-            " has some more, or fewer",
+            f"OpenDP's `{metric}` does not cover added or removed rows, and"
+            " neighbors here differ by some",
             help="build the measurement for dp.symmetric_distance()",
         )
     whole = metric in _OF_ROWS and isinstance(distance, int)
     if whole and relation != "add-remove" and distance < 2:
         raise fail(
             Code.DOES_NOT_FIT,
-            f"in OpenDP's `{metric}` an exchanged row is 2 apart, and neighbors are"
-            f" `{relation}` here",
+            f"in OpenDP's `{metric}` an exchanged row has distance 2, and neighbors"
+            f" are `{relation}` here",
             help="give  d_in=2  for each row that may be exchanged",
         )
 
@@ -357,14 +357,14 @@ def _refuse_excess(
     reserved = f"`{mechanism.kind}`" if cost is None else budget_text(cost)
     raise fail(
         Code.COST_TOO_LOW,
-        f"OpenDP states {shown} for `{unit}`, which is not within what"
-        f" `{mechanism.name}` reserves: {reserved}",
+        f"OpenDP states {shown} for `{unit}`, which exceeds the"
+        f" reservation of `{mechanism.name}`: {reserved}",
         notes=(
-            f"it exceeds what is charged as {', '.join(over[:3])}"
+            f"it exceeds the charged {', '.join(over[:3])}"
             if over
-            else "it exceeds what was declared by a last digit",
+            else "it exceeds the declared cost in the last digit",
         ),
-        help="give it a little more noise, as `fit` does; or reserve"
+        help="add a little noise, as `fit` does; or reserve"
         f"  mechanism: declared  with a cost in {measure}",
     )
 

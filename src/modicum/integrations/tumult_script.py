@@ -70,9 +70,9 @@ def answers_of(told: bytes, budget: Mapping[str, Fraction], folder: Path) -> Ans
     granted = {name: Fraction(text) for name, text in result.granted.items()}
     remaining = {name: Fraction(text) for name, text in result.remaining.items()}
     if granted != budget or remaining.keys() != budget.keys():
-        raise spent("the session had another budget than is reserved")
+        raise spent("the budget of the session differs from the reservation")
     if any(remaining[name] > budget[name] for name in budget):
-        raise spent("the session has more left than it had")
+        raise spent("the session has more budget left than it started with")
     return Answers(_tables(result.tables, folder), granted, remaining)
 
 
@@ -117,7 +117,7 @@ def _bytes_of(file: Path, most: int) -> bytes:
                 Code.TOO_LARGE,
                 f"the answers have more than {ANSWERS_MAX} bytes",
                 notes=("the release stays started, and its loss spent",),
-                help="answer with smaller tables",
+                help="return smaller tables",
             )
         )
     return data
@@ -136,9 +136,9 @@ def _unread() -> UnavailableError:
     return UnavailableError(
         Problem(
             Code.ENGINE_FAILED,
-            "the process of Tumult gave no answer of the protocol",
-            notes=("what it said is not shown: it may quote rows",),
-            help="look whether the Python that was named is that of its environment",
+            "the process of Tumult sent an invalid response",
+            notes=("its output is hidden: it may quote rows",),
+            help="check that the given Python belongs to its environment",
         )
     )
 
@@ -314,7 +314,7 @@ class Script:
     def confirm(self) -> None:
         """Return if the script ran well; else its release is not published."""
         if not self._well:
-            raise spent("the script did not run to its end")
+            raise spent("the script did not finish")
 
     def close(self) -> None:
         """End the Tumult that waits."""
@@ -327,12 +327,12 @@ def _text_of(script: Path) -> str:
     if len(text) > _SCRIPT_MAX:
         raise fail(
             Code.TOO_LARGE,
-            f"{script} is no script: it has more than {_SCRIPT_MAX} bytes",
-            help="put what it needs into modules beside it",
+            f"{script} is too large for a script: it has more than {_SCRIPT_MAX} bytes",
+            help="move code into modules next to it",
         )
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError:
         raise fail(
-            Code.NOT_TEXT, f"{script} is no text in UTF-8", help="save it as UTF-8"
+            Code.NOT_TEXT, f"{script} is not text in UTF-8", help="save it as UTF-8"
         ) from None

@@ -76,15 +76,15 @@ def source_of(
     if form is None or _PATTERN.search(str(path)):
         raise fail(
             Code.NOT_SUPPORTED,
-            f"{shown} is no file that Tumult could be given",
-            notes=("its name may have none of * ? [ ] { } \\ ,",) if form else (),
-            help="give a file .parquet, .csv or .arrow, or a folder of Parquet files",
+            f"{shown} is not a file that Tumult can read",
+            notes=("its name may not contain any of * ? [ ] { } \\ ,",) if form else (),
+            help="use a file .parquet, .csv or .arrow, or a folder of Parquet files",
         )
     if (form == "csv") != (columns is not None):
         raise fail(
             Code.MISSING_KEY if columns is None else Code.KEYS_CONFLICT,
             f"the columns of {shown} "
-            + ("have no types" if columns is None else "have types already"),
+            + ("have no types" if columns is None else "already have types"),
             help="give  columns={NAME: TYPE, …}  for CSV files, and only for them",
         )
     _refuse_columns(columns or {})
@@ -94,11 +94,11 @@ def source_of(
 def _refuse_columns(columns: Mapping[str, str]) -> None:
     for name, kind in columns.items():
         if "`" in name:
-            raise fail(Code.BAD_NAME, f"a column cannot be called {name[:200]!r}")
+            raise fail(Code.BAD_NAME, f"invalid column name {name[:200]!r}")
         if kind not in _KINDS:
             raise fail(
                 Code.UNKNOWN_CHOICE,
-                f"a column of a CSV file is no `{str(kind)[:200]}`",
+                f"a column of a CSV file cannot be `{str(kind)[:200]}`",
                 help=f"use one of {', '.join(_KINDS)}",
             )
 
@@ -109,15 +109,15 @@ def refuse_sources(sources: Mapping[str, Source]) -> None:
         if _NAME.fullmatch(name) is None:
             raise fail(
                 Code.BAD_NAME,
-                f"a table of a session cannot be called {name[:200]!r}",
+                f"invalid name of a session table: {name[:200]!r}",
                 help="use letters, digits and `_`, and begin with a letter",
             )
     if all(source.change is None for source in sources.values()):
         raise fail(
             Code.MISSING_KEY,
             "a session needs a table that is not public",
-            help="say what one instance of the unit has in it, by  rows_with_id  or"
-            "  max_rows",
+            help="bound the rows of one instance of the unit, with  rows_with_id "
+            " or  max_rows",
         )
 
 
@@ -126,16 +126,16 @@ def id_column(unit: str, known: Known) -> str:
     if known.id is not None and known.period is None:
         return known.id
     why = (
-        f"`{known.id}` tells whose a row is, and an instance of `{unit}` has only those"
-        " of one period"
+        f"`{known.id}` identifies the owner of a row, and an instance of `{unit}` has"
+        " only the rows of one period"
         if known.id is not None
-        else f"the policy names no id of `{unit}`"
+        else f"the policy has no id for `{unit}`"
     )
     raise fail(
         Code.DOES_NOT_FIT,
-        f"no column tells the instances of `{unit}` apart",
+        f"no column identifies the instances of `{unit}`",
         notes=(why,),
-        help="say how many rows one instance has at most, by  max_rows",
+        help="bound the rows of one instance, with  max_rows",
     )
 
 
@@ -144,7 +144,7 @@ def count(what: str, number: int) -> int:
     if type(number) is not int or number < 1:
         raise fail(
             Code.OUT_OF_RANGE,
-            f"{what} must be a whole number from 1 on, got {number!r:.50}",
+            f"{what} must be an integer from 1 on, got {number!r:.50}",
         )
     return number
 
@@ -163,7 +163,7 @@ def session_budget(mechanism: Reserved) -> dict[str, Fraction]:
     ):
         raise fail(
             Code.DOES_NOT_FIT,
-            f"no session can be made to fit `{mechanism.name}`: it is"
+            f"no session fits `{mechanism.name}`: it is"
             f" `{mechanism.kind}`, with a loss stated for {', '.join(units)}",
             help="reserve  mechanism: declared  with  cost: {UNIT: {eps: …}},"
             "  {rho: …}  or  {eps: …, delta: …}, for one unit",
@@ -180,7 +180,7 @@ def session_budget(mechanism: Reserved) -> dict[str, Fraction]:
                 return {"eps": eps, "delta": delta}
             raise fail(
                 Code.DOES_NOT_FIT,
-                f"Tumult protects rows that come or go; neighbors for `{units[0]}` are"
+                f"Tumult protects added and removed rows; neighbors for `{units[0]}` are"
                 f" `{relation}`",
                 help="reserve eps alone, or rho",
             )

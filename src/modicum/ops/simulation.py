@@ -52,7 +52,7 @@ def engine_named(name: str) -> ChosenEngine:
     if name not in ENGINES:
         problem = Problem(
             Code.UNKNOWN_CHOICE,
-            f"there is no engine `{name}`",
+            f"unknown engine `{name}`",
             help=f"choose one of {', '.join(ENGINES)}",
         )
         raise InputError(problem)

@@ -121,7 +121,7 @@ def _number(budget_map: BudgetMap, budget: Budget, reached_by: str) -> Fraction 
             budget_map,
             Code.MAP_MEASURE,
             f"a budget map cannot change a budget by Renyi orders (rule {reached_by})",
-            notes=("it has one limit for each order, and a map acts on one number",),
+            notes=("it has one limit per order, and a map changes one number",),
             help="use `same`, or `{to: {rdp: …}}` with the changed limits",
         )
     return parameter(budget)
@@ -247,7 +247,7 @@ def _refuse_delta(node: Node) -> None:
     ):
         raise fail(
             Code.KEYS_CONFLICT,
-            "`add` adds to eps; delta stays as it is",
+            "`add` adds to eps; delta stays exactly",
             node,
             help="leave delta out",
         )

@@ -54,7 +54,7 @@ def refuse_too_many(policy: Policy) -> None:
             Problem(
                 Code.TOO_LARGE,
                 f"the policy compiles to {shown} rules, more than {RULES_MAX}",
-                help="have fewer attributes, categories, levels, or settings of"
+                help="use fewer attributes, categories, levels, or settings of"
                 " extensions",
             )
         )
@@ -285,12 +285,12 @@ def _refuse_mixed(budget_map: BudgetMap, families: Mapping[str, Mark | None]) ->
         raise InputError(
             Problem(
                 Code.MAP_MEASURE,
-                f"a table would act on budgets in {' and in '.join(sorted(numbers))}",
+                f"a table would apply to budgets in {' and in '.join(sorted(numbers))}",
                 budget_map.mark,
                 notes=tuple(
                     f"{name}: {place(mark)}" for name, mark in sorted(numbers.items())
                 ),
-                help="state these budgets in one measure, or use `scale`",
+                help="write these budgets in one measure, or use `scale`",
             )
         )
 
@@ -360,7 +360,7 @@ def _by_risk(
             message,
             mark or base.budget_mark,
             label=near,
-            notes=(f"its budgets stand at {place(base.budget_mark)}",),
+            notes=(f"its budgets are at {place(base.budget_mark)}",),
             help=f"write  {meant}  instead of  {risk}",
         )
     )

@@ -193,8 +193,8 @@ def _rotation(node: Node | None, roles: Roles) -> RotationRule | None:
 def _version(fields: Fields) -> None:
     node = fields.take(
         "modicum",
-        help=f"begin with  modicum: {FORMAT}  ; of a part of a policy, lint the file"
-        " that includes it",
+        help=f"begin with  modicum: {FORMAT}  ; for a part of a policy, lint the"
+        " file that includes it",
     )
     version = text(node, "`modicum`")
     if version != FORMAT:
@@ -236,6 +236,6 @@ def _refuse_same_names(policies: tuple[BasePolicy, ...]) -> None:
                 Code.DUPLICATE_NAME,
                 f"two policies are named `{policy.name}`",
                 node,
-                notes=(f"first at {place(first)}; rules are named after them",),
+                notes=(f"first at {place(first)}; rules are named after policies",),
             )
         seen[policy.name] = policy

@@ -64,7 +64,7 @@ def _unknown(compiled: CompiledPolicy, scope: str, settings: set[str]) -> InputE
     strange = sorted(settings - set(known))
     if scope not in scopes:
         message, near = (
-            f"no rule is about `{scope[:80]}`",
+            f"no rule matches `{scope[:80]}`",
             close_words(scope, scopes)[:3],
         )
     elif strange:

@@ -78,13 +78,13 @@ def _cells(unit: str, vocabulary: Vocabulary) -> Iterator[str]:
 def _near(period: str, more: int) -> str:
     """Return which periods are told apart: the present one and some around it."""
     if not more:
-        return f"the present {period} apart from all others"
-    return f"the present {period} and {more} before and after it"
+        return f"the current {period} separately from all others"
+    return f"the current {period} and {more} before and after it"
 
 
 def _through(unit: str, fixed: Sequence[str]) -> str:
     """Return the unit for which something is declared; a smaller one inherits it."""
-    return unit if unit in fixed else f"{unit}, being within one {fixed[0]},"
+    return unit if unit in fixed else f"{unit}, within one {fixed[0]},"
 
 
 #: How many of the rules above and below are named.
@@ -228,7 +228,7 @@ def _nothing(rule: Rule, policy: Policy) -> str:
         if not _members(policy, category, level):
             levels = " or ".join(one.value for one in level.includes())
             return f"nothing: no attribute belongs to `{category}` as {levels}"
-    return "nothing: no mechanism can fall under it"
+    return "nothing: no mechanism can match it"
 
 
 def _promise(rule: Rule, policy: Policy) -> str:
@@ -237,7 +237,7 @@ def _promise(rule: Rule, policy: Policy) -> str:
     where = f", with {' and '.join(context)}" if context else ""
     limit = f"{budget_text(rule.budget)} for each {rule.unit}"
     if rule.stage is Stage.RELEASE:
-        return f"{about}{where}, in each release by itself, stays within {limit}"
+        return f"{about}{where}, in each release alone, stays within {limit}"
     return (
         f"{about}{where}, in all releases taken together, stays within {limit};"
         " all other releases are held fixed"

@@ -55,7 +55,7 @@ def read_values(
             Code.KEYS_CONFLICT,
             f"{what} is of type {kind}, and has no `values`",
             key,
-            notes=("groups are not told apart by it",),
+            notes=("it cannot be a grouping key",),
             help="leave them out",
         )
     what_value = f"a value of {what}"
@@ -65,7 +65,7 @@ def read_values(
         with found.guard():
             value = _READERS[kind](one, what_value)
             if value in seen:
-                raise fail(Code.DUPLICATE_NAME, f"{what_value} stands twice", one)
+                raise fail(Code.DUPLICATE_NAME, f"{what_value} is given twice", one)
             _refuse_outside(value, partition, one, what_value)
             seen[value] = None
     found.raise_any()
@@ -80,10 +80,10 @@ def _refuse_outside(
     near = nearest(str(value), partition.values or ())
     raise fail(
         Code.UNKNOWN_CHOICE,
-        f"{what} is none of the partitioning attribute `{partition.name}`",
+        f"{what} is not in the domain of the partitioning attribute `{partition.name}`",
         node,
         label=near,
-        help="take the values that the policy declares, or add it there",
+        help="use values that the policy declares, or add it there",
     )
 
 
@@ -104,7 +104,7 @@ def _day(node: Node, what: str) -> str:
             return date.fromisoformat(written).isoformat()
     except ValueError:
         pass
-    message = f"{what} must be a day of the calendar"
+    message = f"{what} must be a valid date"
     raise fail(Code.OUT_OF_RANGE, message, node, help="write it like 2026-11-30")
 
 
@@ -207,15 +207,15 @@ def _refuse_role_type(
     if own_name in roles.clocks and kind not in ("date", "timestamp"):
         raise fail(
             Code.KEYS_CONFLICT,
-            f"column `{own_name}` tells the time of a unit: it is a date or a"
-            f" timestamp, not of type {kind}",
+            f"column `{own_name}` is the time of a unit: it must be a date or"
+            f" a timestamp, not of type {kind}",
             node,
         )
     if own_name in roles.ids and kind not in ("text", "integer"):
         raise fail(
             Code.KEYS_CONFLICT,
-            f"column `{own_name}` is the id of a unit: it is a text or an integer, not"
-            f" of type {kind}",
+            f"column `{own_name}` is the id of a unit: it must be a text or an"
+            f" integer, not of type {kind}",
             node,
         )
 
@@ -255,10 +255,10 @@ def _attribute(
 def _no_attribute(own_name: str, node: Node, known: frozenset[str]) -> Exception:
     return fail(
         Code.UNKNOWN_ATTRIBUTE,
-        f"column `{own_name}` holds no attribute of the policy",
+        f"column `{own_name}` has no attribute of the policy",
         node,
         label=nearest(own_name, known),
-        notes=("a query of it would escape every rule about attributes",),
+        notes=("a query of it would escape all rules about attributes",),
         help="write  attribute: NAME  , or leave the column out",
     )
 
@@ -286,7 +286,7 @@ def _partition(
             f"{what} is of type {kind}, and the values of the partitioning attribute"
             f" `{given}` are of type {needed}",
             node,
-            help=f"write  type: {needed}  , and make the data so",
+            help=f"write  type: {needed}  , and convert the data",
         )
     return partitions[given]
 
@@ -308,11 +308,11 @@ def _numbers(
 
 def _step(what: str, kind: ColumnType, fields: Fields) -> Fraction:
     if kind == "number":
-        remedy = "say what values are rounded to, such as  step: 0.01"
+        remedy = "give the rounding step of values, such as  step: 0.01"
         node = fields.take("step", help=remedy)
         step = positive(node, f"`step` of {what}")
         if not STEP_LEAST <= step <= STEP_MOST:
-            message = f"`step` of {what} must lie between 1e-12 and 1e12"
+            message = f"`step` of {what} must be between 1e-12 and 1e12"
             raise fail(Code.OUT_OF_RANGE, message, node)
         return step
     if "step" in fields:
@@ -366,7 +366,7 @@ def _bound(node: Node, what: str, step: Fraction) -> Fraction:
         above = number_text(steps.__ceil__() * step)
         raise fail(
             Code.OUT_OF_RANGE,
-            f"a bound of {what} is no whole multiple of the step {number_text(step)}",
+            f"a bound of {what} is not a multiple of the step {number_text(step)}",
             node,
             help=f"write {below} or {above}",
         )

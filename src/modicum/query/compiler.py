@@ -83,12 +83,12 @@ def must_be_bounded(
     add = "add" if len(capped) == 1 else "add one of"
     advice = (
         f"{add} {', '.join(capped)} to `bounds`" if capped else "",
-        "name the `periods` that are read, with both ends" if dated else "",
+        "give the `periods` of the query, with both ends" if dated else "",
     )
     raise refused(
         Code.NOT_BOUNDED,
-        f"nothing bounds how many rows one `{asked.unit}` has in this query,"
-        " so no noise is enough",
+        f"the number of rows of one `{asked.unit}` in this query has no"
+        " bound, so no noise is enough",
         asked.mark,
         help=", or ".join(filter(None, advice))
         or f"give the loss for another unit than `{asked.unit}`, or read one table",
@@ -111,9 +111,9 @@ def must_have_bounds(asked: QueryRequest) -> None:
                 Code.DOES_NOT_FIT,
                 f"`{column.name}` of `{one.column.table}` has no bounds",
                 one.mark or asked.mark,
-                notes=("one row could change the answer by any amount",),
-                help="declare for the column  bounds: [LOW, HIGH]  from what is known"
-                " without the data",
+                notes=("the sensitivity to one row is unlimited",),
+                help="declare for the column  bounds: [LOW, HIGH]  from public"
+                " knowledge, not from the data",
             )
             found.setdefault(one.column, problem)
     if found:
@@ -140,20 +140,20 @@ def must_have_keys(asked: QueryRequest, groups: int) -> None:
             Code.DOES_NOT_FIT,
             f"not all values of the keys are public: {hidden}",
             (unknown or keys)[0].mark or asked.mark,
-            notes=("which values the data has is a fact about people",),
+            notes=("the values in the data reveal facts about people",),
             help=_to_know(unknown, asked),
         )
     if groups == UNBOUNDED and asked.sampling is not None:
         raise refused(
             Code.DOES_NOT_FIT,
-            "keys are not told by noise on a sample: no loss is proven for it",
+            "discovery of keys on a sample has no proven loss",
             asked.sampling.mark or asked.mark,
             help="list `values` of the column in the tables file, or read all rows",
         )
     if GROUPS_MAX < groups < UNBOUNDED:
         raise refused(
             Code.DOES_NOT_FIT,
-            f"the answer has {groups} groups; at most {GROUPS_MAX} are told",
+            f"the answer has {groups} groups; at most {GROUPS_MAX} are allowed",
             asked.mark,
             help="use longer periods or fewer values",
         )
@@ -173,13 +173,13 @@ def _to_know(keys: Sequence[Key], asked: QueryRequest) -> str:
     columns = " and of ".join(f"`{one}`" for one in dict.fromkeys(listed))
     advice = (
         f"list `values` of {columns} in the tables file" if listed else "",
-        "name the `periods` that are read, with both ends" if dated else "",
+        "give the `periods` of the query, with both ends" if dated else "",
     )
     all_known = len(listed) + len(dated) == len(keys)
     public = " and ".join(filter(None, advice)) if all_known else ""
     if asked.sampling is not None:
         return public or "group by something else"
-    by_noise = "let keys be told by noise: `discover: {delta: 1e-8}`"
+    by_noise = "use noisy discovery of keys: `discover: {delta: 1e-8}`"
     return f"{public}, or {by_noise}" if public else by_noise
 
 
@@ -201,8 +201,8 @@ def must_be_few(
         if numbers > NUMBERS_MAX:
             raise refused(
                 Code.DOES_NOT_FIT,
-                f"`{serves[0]}` takes {numbers} numbers with noise; at most"
-                f" {NUMBERS_MAX} are told",
+                f"`{serves[0]}` takes {numbers} noisy numbers; at most"
+                f" {NUMBERS_MAX} are allowed",
                 asked.mark,
                 help="use fewer `bins`, longer periods or fewer values",
             )

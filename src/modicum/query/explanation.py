@@ -58,20 +58,20 @@ def _moves(compiled: CompiledQuery) -> Iterator[str]:
 
 def _moved(moves: Moves) -> str:
     if not moves.bounded:
-        return "nothing bounds how many of the kept rows it changes"
+        return "the number of kept rows that it changes has no bound"
     if not moves.going:
         one = moves.coming == 1
         return (
-            "1 row comes, or goes"
+            "adds or removes at most 1 row"
             if one
-            else f"{moves.coming} rows come, or as many go"
+            else f"adds or removes at most {moves.coming} rows"
         )
     come, go = (
         ("comes" if moves.coming == 1 else "come"),
         ("goes" if moves.going == 1 else "go"),
     )
     return (
-        f"{_rows(moves.coming)} {come} and {moves.going} {go}: caps let others move up"
+        f"{_rows(moves.coming)} {come} and {moves.going} {go}: removed rows may be replaced by others under the cap"
     )
 
 
@@ -91,12 +91,12 @@ def _losses(compiled: CompiledQuery) -> Iterator[str]:
             name = f"{line.statistic.name}, one {unit}{_in_steps(compiled, line)}"
             if noise == "laplace":
                 yield (
-                    f"{name}: moves {norms.l1} in L1, so"
+                    f"{name}: L1 sensitivity {norms.l1},"
                     f" eps = {norms.l1} / {scale} = {brief(loss)}"
                 )
             else:
                 yield (
-                    f"{name}: moves √{norms.l2_squared} in L2, so"
+                    f"{name}: L2 sensitivity √{norms.l2_squared},"
                     f" rho = {norms.l2_squared} / (2 · {scale}²) = {brief(loss)}"
                 )
     selection = compiled.selection
@@ -105,7 +105,7 @@ def _losses(compiled: CompiledQuery) -> Iterator[str]:
             yield (
                 f"{selection.name}, one {unit}: noise of scale"
                 f" {brief(selection.scale)} on the number of ids,"
-                f" told from {selection.threshold} on:"
+                f" threshold {selection.threshold}:"
                 f" eps {brief(eps)}, delta {brief(selection.delta[unit])}"
             )
 
@@ -233,7 +233,7 @@ def outlook(compiled: CompiledQuery, confidence: Fraction) -> list[str]:
         compiled: The query as mechanisms.
         confidence: How sure its intervals are.
     """
-    groups = "found by noise" if compiled.groups == UNBOUNDED else str(compiled.groups)
+    groups = "noisy discovery" if compiled.groups == UNBOUNDED else str(compiled.groups)
     sure = brief(100 * confidence)
     return [
         f"groups of the answer: {groups}",

@@ -110,8 +110,8 @@ def _unfulfilled(asked: QueryRequest, where: Condition) -> Iterator[str]:
     names = (column_of(one, asked.tables).name for one in contradicted(where))
     for name in dict.fromkeys(names):
         yield (
-            f"WHERE holds for no row: no value of `{name}` fulfils all that is asked of"
-            " it"
+            f"WHERE holds for no row: no value of `{name}` satisfies all"
+            " conditions"
         )
 
 

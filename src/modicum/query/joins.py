@@ -82,8 +82,8 @@ def refuse_other_steps(
         ):
             raise refused(
                 Code.NOT_BOUNDED,
-                f"in a join, what one `{timed}` changes does not follow from what one"
-                f" `{other}` changes",
+                f"in a join, the sensitivity for one `{timed}` does not follow from"
+                f" that for one `{other}`",
                 asked.mark,
                 notes=("a row without time may belong to every period of its id",),
                 help=f"bound `{asked.query.joined_on}` units only, or read one table",
@@ -95,14 +95,14 @@ def _refuse_other_ids(asked: QueryRequest, table: Table, units: Iterable[Unit]) 
         if unit.id != asked.query.joined_on and unit.id in table.columns:
             raise refused(
                 Code.NOT_BOUNDED,
-                f"nothing bounds what one `{unit.name}` changes: its id `{unit.id}`"
-                f" stands in `{table.name}`, whose rows are joined to many",
+                f"the sensitivity for one `{unit.name}` has no bound: its id `{unit.id}`"
+                f" is in `{table.name}`, whose rows are joined to many",
                 asked.mark,
                 notes=(
-                    f"without that `{unit.name}`, all rows that are joined to it go",
+                    f"removing that `{unit.name}` removes all rows that are joined to it",
                 ),
                 help=f"leave `{unit.id}` out of what is declared of `{table.name}`, if"
-                " it tells nothing about anybody but the row's own id",
+                " it reveals nothing about anybody but the row's own id",
             )
 
 
@@ -113,7 +113,7 @@ def _refuse_timed_samples(asked: QueryRequest, vocabulary: Vocabulary) -> None:
     raise refused(
         Code.DOES_NOT_FIT,
         f"a join cannot be sampled by `{sampling.unit}`: rows without time belong to"
-        " those that are drawn and to those that are not",
+        " both sampled and other instances",
         sampling.mark or asked.mark,
         help="sample a unit without a time, or read one table",
     )
@@ -135,8 +135,8 @@ def _refuse_hidden_rows(asked: QueryRequest, vocabulary: Vocabulary) -> None:
         if static.isdisjoint(read):
             raise refused(
                 Code.DOES_NOT_FIT,
-                f"rows of `{name}` have no time, so `periods` do not say when what is"
-                " read of them happened",
+                f"rows of `{name}` have no time, so `periods` do not cover"
+                " them",
                 asked.mark,
                 help=f"read an attribute of `{name}` that the policy declares static,"
                 " or leave `periods` out",

@@ -112,8 +112,8 @@ def selection_of(
     if asked.unit not in norms:
         raise refused(
             Code.NOT_BOUNDED,
-            f"a change of one `{asked.unit}` moves rows of other ids, which a"
-            " threshold on the number of ids does not hide",
+            f"a change of one `{asked.unit}` changes rows of other ids, which"
+            " a threshold on the number of ids does not hide",
             asked.mark,
             help="list the values of the keys, or bound units of one id only",
         )
@@ -193,5 +193,5 @@ def _id_column(asked: QueryRequest, unit: Unit) -> ColumnRef:
         Code.NOT_BOUNDED,
         f"no table of the query has the column `{unit.id}` of `{asked.unit}`",
         asked.mark,
-        help="keys are told by how many ids have rows of them",
+        help="discovery of keys counts their ids",
     )

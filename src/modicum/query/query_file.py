@@ -45,10 +45,10 @@ def refuse_misplaced(node: Node, vocabulary: Vocabulary) -> None:
         if key.text == "modicum" and isinstance(value, Scalar):
             raise fail(
                 Code.UNKNOWN_KEY,
-                f"`modicum: {value.text[:40]}` begins a file of another kind than a"
-                " query",
+                f"`modicum: {value.text[:40]}` is the header of another kind of"
+                " file",
                 key,
-                help="name the query file: it has  release: ID  and  query: …",
+                help="use the query file: it has  release: ID  and  query: …",
             )
     for problem in (*_above(node, vocabulary), *_below(node, vocabulary)):
         found.add(problem)
@@ -60,7 +60,7 @@ def _above(node: Entries, vocabulary: Vocabulary) -> Iterator[Problem]:
         if key.text in _UNDER and key.text not in vocabulary.labels:
             yield Problem(
                 Code.UNKNOWN_KEY,
-                f"`{key.text}` stands beside `query`, and belongs under it",
+                f"`{key.text}` is next to `query`, and belongs under it",
                 key.mark,
                 help=f"indent `{key.text}` below  query:",
             )
@@ -75,7 +75,7 @@ def _below(node: Entries, vocabulary: Vocabulary) -> Iterator[Problem]:
             if key.text in beside:
                 yield Problem(
                     Code.UNKNOWN_KEY,
-                    f"`{key.text}` stands under `query`, and belongs beside it",
+                    f"`{key.text}` is under `query`, and belongs next to it",
                     key.mark,
                     help=f"write `{key.text}` without indentation",
                 )
@@ -126,7 +126,7 @@ def tables_named(node: Node, vocabulary: Vocabulary) -> Scalar:
     refuse_misplaced(node, vocabulary)
     begin = "begin with  release: ID  , and write the query under  query:"
     query = Fields(_query_of(Fields(node, "the query file", help=begin)), "`query`")
-    path = query.take("tables", help="write  tables: FILE  to say what the tables are")
+    path = query.take("tables", help="add  tables: FILE")
     text(path, "`tables`")
     assert isinstance(path, Scalar)  # It is a text.
     return path

@@ -63,11 +63,11 @@ def not_read(
 
 
 _SORTED: Final = Reason(
-    "who has the answer may sort and cut it, at no cost", "leave it out"
+    "sort and cut the answer, at no cost", "leave it out"
 )
 _FILTERED: Final = Reason(
-    "groups that are dropped by their true value would tell it",
-    "leave it out, and drop groups of the answer: that costs nothing",
+    "dropping groups by their exact value would reveal it",
+    "remove it, and drop groups of the answer: that costs nothing",
 )
 _ONE_QUERY: Final = Reason(
     "one query is one SELECT over declared tables", "write one query for each SELECT"
@@ -75,7 +75,7 @@ _ONE_QUERY: Final = Reason(
 #: What a query in a query is told.
 INNER_QUERY: Final = Reason(
     "a query reads declared tables, not other queries",
-    "name the tables themselves: FROM table JOIN … USING (id) WHERE …; or make a table"
+    "select from the tables: FROM table JOIN … USING (id) WHERE …; or make a table"
     " of the inner query, and declare that",
 )
 _WINDOWS: Final = Reason(
@@ -89,25 +89,25 @@ _PATTERN: Final = Reason(
     "conditions compare a column with values", "list the values: column IN ('a', 'b')"
 )
 _ARITHMETIC: Final = Reason(
-    "each aggregate is of one column, each condition on one",
+    "each aggregate and each condition uses one column",
     "compute it in the data, declare that column, and name it",
 )
 _LEAST: Final = Reason(
-    "the least and the first value are those of a single row",
+    "the minimum and the first value are those of a single row",
     "ask for a quantile: QUANTILE(column, 0.05)",
 )
 _GREATEST: Final = Reason(
-    "the greatest and the last value are those of a single row",
+    "the maximum and the last value are those of a single row",
     "ask for a quantile: QUANTILE(column, 0.95)",
 )
 _PARAMETER: Final = Reason(
-    "what is asked must stand in the text", "write the value itself"
+    "the query must stand in the text", "write the value itself"
 )
 _SAMPLED: Final = Reason(
-    "a sample must be secret and accounted for", "say it in the release: sampling: …"
+    "a sample must be secret and accounted for", "use in the release: sampling: …"
 )
 _CLOCK: Final = Reason(
-    "an answer must not depend on when it is computed", "write the date itself"
+    "an answer must not depend on the time of computation", "write the date itself"
 )
 _JOINED: Final = Reason(
     "each row must belong to the one whose id it has", "write JOIN … USING (id)"
@@ -149,7 +149,7 @@ WORDS: Final[Mapping[str, Reason]] = {
     **dict.fromkeys(("ISNULL", "NOTNULL"), _NULL_TEST),
     **dict.fromkeys(("EXISTS", "ANY", "SOME"), _SUBQUERY),
     "ALL": _EVERYTHING,
-    "DISTINCT": Reason("groups are told apart by all their keys", "leave it out"),
+    "DISTINCT": Reason("groups use all their keys", "leave it out"),
     "PIVOT": Reason("", "group by the column"),
     "UNNEST": _ARITHMETIC,
     "XOR": Reason("", "write it with AND, OR and NOT"),
@@ -157,12 +157,12 @@ WORDS: Final[Mapping[str, Reason]] = {
     "GROUPING SETS": Reason("", "write one query for each set of keys"),
     "ROLLUP": Reason("", "write one query for each set of keys"),
     "CUBE": Reason("", "write one query for each set of keys"),
-    "FILTER": Reason("conditions are those of WHERE", "ask another query for it"),
+    "FILTER": Reason("conditions are in WHERE", "use another query for it"),
     "INTERVAL": Reason("", "write the date itself"),
     "DATE_TRUNC": Reason(
         "", "write DATE_TRUNC('day', column): day, week, month, quarter or year"
     ),
-    "COLLATE": Reason("text is compared character by character", "leave it out"),
+    "COLLATE": Reason("text is compared exactly", "leave it out"),
     "QUANTILE_CONT": Reason("", "write QUANTILE(column, 0.5)"),
     "QUANTILE_DISC": Reason("", "write QUANTILE(column, 0.5)"),
     "PERCENTILE_CONT": Reason(
@@ -170,12 +170,12 @@ WORDS: Final[Mapping[str, Reason]] = {
     ),
     **dict.fromkeys(
         ("ASC", "DESC", "NULLS"),
-        Reason("the order of a share is that of the values", "leave it out"),
+        Reason("quantiles are ordered by their values", "leave it out"),
     ),
     "PERCENTILE_DISC": Reason("", "write QUANTILE(column, 0.5)"),
     "APPROX_COUNT_DISTINCT": Reason("", "write COUNT(DISTINCT column)"),
     "<=>": Reason("", "write = and IS NULL"),
-    "[": Reason("", "write one after the other"),
+    "[": Reason("", "write a series of comparisons"),
     ";": Reason("one text is one query", "write one query for each"),
 }
 
@@ -202,17 +202,17 @@ _OF_TIME: Final[Mapping[str, str]] = {
     ),
 }  # fmt: skip
 _OF_CAPITALS: Final = Reason(
-    "texts are compared and told as they are",
-    "list the spellings in a condition: column IN ('Main', 'main'); or make the data"
-    " so",
+    "texts are compared and released unchanged",
+    "list the spellings in a condition: column IN ('Main', 'main'); or convert the"
+    " data",
 )
 _ROUNDED: Final = Reason(
-    "who has the answer may round it, at no cost",
+    "round the answer, at no cost",
     "leave it out; values of a column are rounded to its `step`",
 )
-_OF_ROWS: Final = Reason("rows themselves are never told", "add an aggregate: COUNT(*)")
+_OF_ROWS: Final = Reason("rows are never released", "add an aggregate: COUNT(*)")
 _OTHERS: Final = Reason(
-    "functions that are read: COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE,"
+    "supported functions: COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE,"
     " DATE_TRUNC",
     "compute it in the data, declare that column, and name it",
 )
@@ -278,7 +278,7 @@ def is_of_time(name: str) -> bool:
 
 def _period(grain: str) -> Reason:
     return Reason(
-        "times are told by their period: day, week, month, quarter or year",
+        "times are grouped by their period: day, week, month, quarter or year",
         f"write DATE_TRUNC('{grain}', column); for hours, or one month of all years,"
         " declare a column",
     )

@@ -151,7 +151,7 @@ def _in_rho(loss: _Loss, *, whole: bool) -> _Loss:
     if not whole:
         raise fail(
             Code.DOES_NOT_FIT,
-            "a loss in eps and delta is not for a query with `discover` or `sampling`",
+            "a loss in eps and delta is not supported with `discover` or `sampling`",
             loss.node,
             help=f"write  loss: {{{loss.unit}: {{rho: …}}}}",
         )
@@ -169,7 +169,7 @@ def _must_be_measured(noise: Noise, loss: _Loss) -> None:
         given = number_text(loss.amount)
         raise fail(
             Code.DOES_NOT_FIT,
-            f"the loss of {noise} noise is given in `{wanted}`, not in"
+            f"the loss of {noise} noise must be in `{wanted}`, not in"
             f" `{loss.measure}` alone",
             loss.node,
             help=f"write  loss: {{{loss.unit}: {{{wanted}: …}}}}"
@@ -209,7 +209,7 @@ def _swallowing(mark: Mark) -> InputError:
     return InputError(
         Problem(
             Code.NOT_SQL,
-            "the text is no SQL: a comment takes in the lines below it",
+            "the text is not SQL: a comment includes the lines below it",
             mark,
             notes=("YAML joins the lines of this text to one",),
             help="write  sql: |  , which keeps lines, or comments in  /* … */",
@@ -258,7 +258,7 @@ def _loss(node: Node, vocabulary: Vocabulary) -> _Loss:
     if len(pairs) != 1:
         raise fail(
             Code.DOES_NOT_FIT,
-            "the loss is given for one privacy unit; that of others follows",
+            "give the loss for one privacy unit; the others follow",
             node,
             help=f"write  loss: {{{some}: {_AMOUNT}}}",
         )
@@ -266,7 +266,7 @@ def _loss(node: Node, vocabulary: Vocabulary) -> _Loss:
     if key.text in MEASURES.values() and key.text not in vocabulary.units:
         raise fail(
             Code.DOES_NOT_FIT,
-            "the loss says for which privacy unit it is",
+            "the loss needs its privacy unit",
             key,
             help=f"write  loss: {{{some}: {flow_text(node)}}}",
         )
@@ -306,7 +306,7 @@ def _confidence(node: Node) -> Fraction:
     if 1 < given < 100:
         raise fail(
             Code.OUT_OF_RANGE,
-            "`confidence` must lie strictly between 0 and 1",
+            "`confidence` must be strictly between 0 and 1",
             node,
             help=f"write  {number_text(given / 100)}",
         )
@@ -329,7 +329,7 @@ def _must_know_weights(
         if name not in names:
             raise fail(
                 Code.UNKNOWN_NAME,
-                f"the query computes no `{name[:40]}`",
+                f"the query has no aggregate `{name[:40]}`",
                 key,
                 label=nearest(name, names),
                 help="weights are given by names of aggregates: " + ", ".join(names),
@@ -350,5 +350,5 @@ def _discovery(node: Node) -> Discovery | None:
 def _bins(node: Node) -> int:
     bins = count(node, "`bins`", at_least=2, at_most=2**16)
     if bins & (bins - 1):
-        raise fail(Code.OUT_OF_RANGE, "the number of bins is a power of two", node)
+        raise fail(Code.OUT_OF_RANGE, "the number of bins must be a power of two", node)
     return bins

@@ -303,20 +303,19 @@ def notes_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[str, ...]:
         confidence: How sure each interval is.
     """
     found = [
-        f"Each {interval_of(confidence)} is about noise only: it covers the exact"
-        f" answer with {brief(100 * confidence)} % probability. What is lost by bounds"
-        " on rows and on values, and by rounding values to steps, is not in it.",
+        f"Each {interval_of(confidence)} covers noise only: it covers the exact"
+        f" answer with {brief(100 * confidence)} % probability. Errors from bounds on"
+        " rows and values, and from rounding, are not included.",
         "The confidence is that of one interval, not of all of them together.",
     ]
     sampling = compiled.asked.sampling
     if sampling is not None:
         found.append(
             f"Counts and sums are of a sample of {brief(sampling.rate)} of all, a new"
-            " one for each mechanism; the chance of who is drawn is not in the"
-            " intervals."
+            " one for each mechanism; sampling error is not in the intervals."
         )
     if compiled.selection is not None:
-        found.append("Groups that few have rows in are left out.")
+        found.append("Groups with few contributors are left out.")
     return tuple(found)
 
 

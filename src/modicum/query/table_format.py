@@ -71,7 +71,7 @@ def tables_with(by_name: Mapping[str, Table], vocabulary: Vocabulary) -> Tables:
 def _named(node: Node, what: str) -> list[tuple[Scalar, Node]]:
     pairs = Fields(node, what).rest()
     if not pairs:
-        raise fail(Code.OUT_OF_RANGE, f"{what} has nothing in it", node)
+        raise fail(Code.OUT_OF_RANGE, f"{what} is empty", node)
     return pairs
 
 
@@ -81,9 +81,9 @@ def _refuse_same(new: str, known: Iterable[str], node: Scalar, what: str) -> Non
         if old.lower() == new.lower():
             raise fail(
                 Code.DUPLICATE_NAME,
-                f"two {what} are called `{new}`, but for capital letters",
+                f"two {what} are named `{new}`, except for case",
                 node,
-                notes=("engines cannot tell them apart",),
+                notes=("engines ignore case",),
             )
 
 
@@ -120,7 +120,7 @@ def _table(own_name: str, key: Scalar, node: Node, vocabulary: Vocabulary) -> Ta
             _refuse_unknown_columns(named, listed, what, found)
     row_id = row_id or ()
     _refuse_types(row_id, columns, ("text", "integer", "boolean", "date", "timestamp"),
-                  "which row it is", found)  # fmt: skip
+                  "the identity of a row", found)  # fmt: skip
     _refuse_types(group, columns, ("integer",), "the user group", found)
     _refuse_no_id(one_per, columns, vocabulary, found)
     found.raise_any()
@@ -159,10 +159,10 @@ def _columns(
             if column.partition is not None and other != own_name:
                 raise fail(
                     Code.DUPLICATE_NAME,
-                    f"`{other}` and `{own_name}` both hold the partitioning attribute"
+                    f"`{other}` and `{own_name}` both have the partitioning attribute"
                     f" `{column.partition}`",
                     key,
-                    notes=("in which part a row lies would not be known",),
+                    notes=("the part of a row would be ambiguous",),
                 )
     return columns
 
@@ -174,7 +174,7 @@ def _columns_named(node: Node, what: str) -> tuple[tuple[str, Node], ...]:
     """Return one column, or several; none twice."""
     nodes = items(node, what) if isinstance(node, Items) else (node,)
     if not nodes:
-        raise fail(Code.OUT_OF_RANGE, f"{what} names no column", node)
+        raise fail(Code.OUT_OF_RANGE, f"{what} is empty", node)
     seen: dict[str, Node] = {}
     for one in nodes:
         column = name(one, what)
@@ -232,10 +232,10 @@ def _refuse_types(
             if column in columns and columns[column].type not in types:
                 raise fail(
                     Code.KEYS_CONFLICT,
-                    f"`{column}` is of type {columns[column].type}, and cannot tell"
+                    f"`{column}` is of type {columns[column].type}, and cannot be"
                     f" {tells}",
                     node,
-                    help="types that can: " + ", ".join(types),
+                    help="allowed types: " + ", ".join(types),
                 )
 
 
@@ -251,7 +251,7 @@ def _refuse_no_id(
             if column in columns and column not in ids:
                 raise fail(
                     Code.UNKNOWN_CHOICE,
-                    f"`one_per` names `{column}`, which is the id of no unit",
+                    f"`one_per` names `{column}`, which is not the id of a unit",
                     label=nearest(column, ids),
                     help="ids of units: " + (", ".join(ids) or "none"),
                 )

@@ -20,7 +20,7 @@ from modicum.release.vocabulary import Vocabulary
 #: What rows are rounded to where their type does not say it.
 USUAL_STEP: Final = Fraction(1, 100)
 _HEADER: Final = (
-    "A draft: prices rest on this file.",
+    "A draft: losses depend on this file.",
     "Review each line marked `guess`, then remove the mark.",
     "Declare bounds and values from what is publicly known, never from the rows.",
 )
@@ -88,14 +88,14 @@ def draft_table(
     for own_name, column in columns:
         reason = _unusable(own_name, kept)
         if reason or column is None:
-            left_out[own_name] = reason or "no query reads values of its type"
+            left_out[own_name] = reason or "queries do not support its type"
         else:
             kept[own_name] = _fitted(column, ids, vocabulary)
     row_id = _row_id(table, kept, ids)
     for own_name, column in list(kept.items()):
         proposed = _with_attribute(column, {*ids, row_id}, vocabulary)
         if proposed is None:
-            left_out[own_name] = "it holds no attribute of the policy"
+            left_out[own_name] = "it has no attribute of the policy"
             del kept[own_name]
         else:
             kept[own_name] = proposed
@@ -103,7 +103,7 @@ def draft_table(
         raise InputError(
             Problem(
                 Code.UNKNOWN_ATTRIBUTE,
-                f"no column of {source} is an id of the policy or an attribute",
+                f"no column of {source} is an id or an attribute of the policy",
                 notes=(
                     "ids: " + (", ".join(sorted(ids)) or "none"),
                     "attributes: " + (", ".join(sorted(vocabulary.attributes)[:20])),
@@ -129,9 +129,9 @@ def _lines(draft: TableDraft, vocabulary: Vocabulary) -> Iterable[str]:
     yield f"  {_quoted(draft.table)}:  # from {_harmless(draft.source)}"
     if draft.row_id is None:
         yield "    # No row_id: rows are ordered by their contents. If a column"
-        yield "    # identifies a row for good, name it:  row_id: COLUMN"
+        yield "    # permanently identifies a row, name it:  row_id: COLUMN"
     else:
-        yield f"    row_id: {_quoted(draft.row_id)}  {GUESS}by its name; it must stay"
+        yield f"    row_id: {_quoted(draft.row_id)}  {GUESS}by its name; it must be permanent"
     if draft.one_per is not None:
         yield f"    one_per: {_quoted(draft.one_per)}  {GUESS}one row for each"
     yield "    columns:"
@@ -149,7 +149,7 @@ def _lines(draft: TableDraft, vocabulary: Vocabulary) -> Iterable[str]:
         name for unit in units for name in (unit.id, unit.column) if name is not None
     ):
         if column not in known:
-            yield f"      # {column}: the policy's units go by it; no such column here"
+            yield f"      # {column}: used by units of the policy; not in this file"
 
 
 def _remarks(
@@ -159,9 +159,9 @@ def _remarks(
     if column.attribute is not None and column.attribute != column.name:
         yield "attribute"
     if column.name in {unit.id for unit in vocabulary.unit_facts.values()}:
-        yield "says whose a row is"
+        yield "identifies the owner of a row"
     if column.name in vocabulary.clocks:
-        yield "says when it happened"
+        yield "the time of a row"
     if column.type == "number":
         yield "step"
     if column.attribute is not None and column.name != draft.row_id:
@@ -178,7 +178,7 @@ def _unusable(own_name: str, kept: Mapping[str, Column]) -> str:
     except InputError:
         return "rename it: use letters, digits and _ . + -"
     if any(own_name.casefold() == one.casefold() for one in kept):
-        return "another column differs in capital letters only"
+        return "another column differs in case only"
     return ""
 
 

@@ -186,7 +186,7 @@ def missing(
         Code.COST_MISSING,
         f"mechanism `{mechanism.name}` has no cost for the unit `{unit}`",
         notes=(
-            "every mechanism must have a loss for every unit of the policy",
+            "every mechanism needs a loss for every unit of the policy",
             *_why_not(unit, given, vocabulary),
         ),
         help=f"give {wanted}, or {declare}" if wanted else f"give {declare}",
@@ -227,11 +227,11 @@ def _why_not(
             unit in vocabulary.covers.get(other, ())
         )
         notes.append(
-            f"`{other}` gives none: replacing one shows nothing about adding, removing"
-            f" or changing part of one `{unit}`"
+            f"`{other}` gives none: replacing one does not bound adding, removing or"
+            f" changing part of one `{unit}`"
             if related and vocabulary.relation(other) == "substitute"
-            else f"`{other}` gives none: how `{unit}` and `{other}` lie in each other"
-            " is not declared"
+            else f"`{other}` gives none: neither of `{unit}` and `{other}` is"
+            " declared within the other"
         )
     return notes
 
@@ -242,7 +242,7 @@ def _unbounded(mechanism: Mechanism, unit: str, other: str) -> InputError:
         Code.COST_NOT_DERIVABLE,
         f"no guarantee at `{unit}` from the cost per `{other}`",
         notes=(
-            f"nothing bounds how many `{other}` one `{unit}` has; without an enforced"
+            f"the number of `{other}` per `{unit}` has no bound; without an enforced"
             " bound there is no guarantee",
         ),
         help=f"give {_wanted_too(mechanism, unit)}, or in the policy, at `{other}`,"
@@ -261,7 +261,7 @@ def _no_guarantee(
         Code.COST_NOT_DERIVABLE,
         f"no guarantee at `{unit}` for {shown} per `{other}`",
         notes=(_too_much(stated.curve, count, other),),
-        help=f"give {_wanted_too(mechanism, unit)}, by a bound on what one contributes;"
+        help=f"give {_wanted_too(mechanism, unit)}, by a contribution bound;"
         f" or declare the cost of `{other}` in rho",
     )
 

@@ -91,7 +91,7 @@ def _refuse_other_draws(node: Node) -> None:
                 "a sample of fixed size, or a shuffled batch, is not a Poisson sample",
             ),
             help="`modicum account subsample` shows the loss of a sample of fixed size:"
-            " give `mechanism: declared` with that as its `cost`",
+            " use `mechanism: declared` with that as its `cost`",
         )
 
 
@@ -249,18 +249,18 @@ def _calibrate(
     missing = "eps" if eps is None else "delta" if delta is None else ""
     problem, remedy = "", ""
     if sampled:
-        problem = "`eps` and `delta` are not for a mechanism on a sample"
+        problem = "`eps` and `delta` are not supported for a mechanism on a sample"
         remedy = f"write {by_hand} for one run on all rows"
     elif noise in read["parameters"]:
-        problem = f"`{noise}` and `eps` are both given, and one follows from the other"
+        problem = f"`{noise}` and `eps` are both given, and one determines the other"
         remedy = f"leave `{noise}` out, or `eps` and `delta`"
     elif missing:
-        problem = f"the noise of `{kind.name}` needs `{missing}` too"
-        remedy = f"write `{missing}: …` as well, or {by_hand}"
+        problem = f"the noise of `{kind.name}` also needs `{missing}`"
+        remedy = f"also write `{missing}: …`, or {by_hand}"
     elif len(sensitivity) != 1:
         units = ", ".join(sensitivity) or "none"
-        problem = f"for which privacy unit is `eps` meant? `sensitivity` names {units}"
-        remedy = f"name one unit in `sensitivity`, or write {by_hand} for one of them"
+        problem = f"`eps` has no privacy unit: `sensitivity` has {units}"
+        remedy = f"use one unit in `sensitivity`, or write {by_hand} for one of them"
     if eps is None or delta is None or problem:
         code = Code.MISSING_KEY if missing else Code.KEYS_CONFLICT
         raise fail(code, problem, node, help=remedy)
@@ -295,11 +295,11 @@ def refuse_hidden(
     if hidden:
         raise fail(
             Code.MISSING_KEY,
-            f"`where` looks at `{min(hidden)}`, which is not among the `attributes`",
+            f"`where` uses `{min(hidden)}`, which is not in `attributes`",
             node,
             notes=(
-                "the answer depends on what rows are chosen by; an attribute that is"
-                " left out would escape its rules",
+                "the answer depends on the filtered attributes; one that is missing"
+                " would escape its rules",
             ),
             help=f"add {min(hidden)} to `attributes`",
         )
@@ -312,7 +312,7 @@ def _kind(node: Node) -> str:
             Code.NOT_SUPPORTED,
             f"mechanism `{word}` is not priced by this version",
             node,
-            help="`modicum account mechanism` shows its loss: give `mechanism:"
+            help="`modicum account mechanism` shows its loss: use `mechanism:"
             " declared` with that as its `cost`",
         )
     return choice(node, "mechanism", RELEASE_KINDS, Code.UNKNOWN_MECHANISM)
@@ -340,13 +340,13 @@ def read_attributes(node: Node, vocabulary: Vocabulary) -> tuple[str, ...]:
                     item,
                     label=nearest(attribute, vocabulary.attributes),
                     notes=(
-                        "an untagged attribute would escape every per-attribute"
-                        " and per-category rule",
+                        "an undeclared attribute would escape all rules for"
+                        " attributes and categories",
                     ),
                 )
             if attribute in read:
                 raise fail(
-                    Code.DUPLICATE_NAME, f"attribute `{attribute}` stands twice", item
+                    Code.DUPLICATE_NAME, f"attribute `{attribute}` is given twice", item
                 )
             read.append(attribute)
     found.raise_any()
@@ -375,13 +375,13 @@ def _units_of(
     unit = next(iter(vocabulary.units), "UNIT")
     if isinstance(node, Scalar) and node.kind is NodeKind.NUMBER:
         form = form.replace("…", node.text)
-    remedy = f"it is by privacy unit, such as  {key}: {{{unit}: {form}}}"
+    remedy = f"write it by privacy unit, such as  {key}: {{{unit}: {form}}}"
     by_unit = Fields(node, f"`{key}`", help=remedy)
     for one in sorted(_AMOUNTS.difference(vocabulary.units)):
         if one in by_unit:
             raise fail(
                 Code.UNKNOWN_UNIT,
-                f"`{key}` says for which privacy unit it is",
+                f"`{key}` needs its privacy unit",
                 by_unit.key_node(one),
                 help=f"write  {key}: {{{unit}: {flow_text(node)}}}",
             )

@@ -143,7 +143,7 @@ def _read_digest(node: Node) -> str:
     if not _DIGEST.fullmatch(value):
         raise fail(
             Code.OUT_OF_RANGE,
-            "the `query` of a release is the digest of one, sha256: and 64 digits",
+            "`query` of a release must be the digest of a query, sha256: and 64 digits",
             node,
             help="`modicum query compile` writes it; leave it out of other releases",
         )
@@ -157,22 +157,22 @@ def _read_choice(node: Node) -> str:
     if not by or not _METHOD.fullmatch(method):
         raise fail(
             Code.OUT_OF_RANGE,
-            f"`{CHOICE}` is a claim and a method, such as `dp by data-independent`",
+            f"`{CHOICE}` must be a claim and a method, such as `dp by data-independent`",
             node,
-            help="`modicum risk choose` writes it; leave it out if no rows were looked"
-            " at",
+            help="`modicum risk choose` writes it; leave it out if no rows were"
+            " used",
         )
     if claim != CHOICE_CLAIM or method not in CHOICE_METHODS:
         raise fail(
             Code.NO_CLAIM,
-            f"the epsilon was chosen by `{method}`, with the claim `{claim}`: nothing"
-            " is known to bound its loss",
+            f"the epsilon was chosen by `{method}`, with the claim `{claim}`: no"
+            " bound on its loss is known",
             node,
             notes=(
-                "who sees the epsilon, or that there was none, learns about rows;"
-                " charging more does not repair it",
+                "the epsilon, or its absence, reveals facts about rows; charging"
+                " more does not help",
             ),
-            help="choose it by `data-independent` or `private-selection`",
+            help="choose it with `data-independent` or `private-selection`",
         )
     return value
 
@@ -202,6 +202,6 @@ def _refuse_duplicates(
                     Code.DUPLICATE_NAME,
                     f"two mechanisms are named `{mechanism.name}`",
                     node,
-                    help="give each a name of its own",
+                    help="give each a different name",
                 )
         seen.add(mechanism.name)

@@ -92,8 +92,8 @@ def read_periods(node: Node, vocabulary: Vocabulary) -> tuple[Span, ...] | None:
         clocks = " and ".join(f"`{one}`" for one in sorted(vocabulary.clocks))
         raise fail(
             Code.KEYS_CONFLICT,
-            f"the units of the policy go by {clocks}: which of them `periods` are of"
-            " is not known",
+            f"the units of the policy use the time columns {clocks}: `periods` is"
+            " ambiguous",
             node,
             help="leave `periods` out: the release is charged for all of time",
         )
@@ -108,12 +108,12 @@ def _period(node: Node) -> Span:
     try:
         days = days_of(word)
     except ValueError:
-        message = f"the calendar has no {word}"
+        message = f"invalid date {word}"
         raise fail(Code.OUT_OF_RANGE, message, node) from None
     if days is None:
         raise fail(
             Code.OUT_OF_RANGE,
-            f"`periods` must name days, weeks, months …, got {describe(node)}",
+            f"`periods` must contain days, weeks, months …, got {describe(node)}",
             node,
             help=f"write it like {FORMS}",
         )
@@ -155,7 +155,7 @@ def _from_to(
         raise fail(Code.MISSING_KEY, f"a span of {what} needs `from` or `to`", node)
     if low > high:
         raise fail(
-            Code.OUT_OF_RANGE, f"a span of {what} ends before it begins", last or first
+            Code.OUT_OF_RANGE, f"a span of {what} ends before it starts", last or first
         )
     return low, high
 
@@ -253,7 +253,7 @@ def _box(node: Node, vocabulary: Vocabulary) -> Box:
     if not pairs:
         raise fail(
             Code.OUT_OF_RANGE,
-            "a box of `where` must name an attribute",
+            "a box of `where` needs an attribute",
             node,
             help="leave `where` out to read everybody",
         )
@@ -273,8 +273,8 @@ def _partition(key: Scalar, vocabulary: Vocabulary) -> Partition:
     notes: tuple[str, ...] = ()
     if name in vocabulary.attributes:
         notes = (
-            "it is an attribute of the data, and nothing public divides the"
-            " population by it",
+            "it is an attribute of the data, not a partitioning"
+            " attribute",
         )
     raise fail(
         Code.UNKNOWN_ATTRIBUTE,
@@ -284,7 +284,7 @@ def _partition(key: Scalar, vocabulary: Vocabulary) -> Partition:
         notes=notes,
         help="known: " + ", ".join(list(partitions)[:20])
         if partitions
-        else "leave `where` out: the policy divides the population by no attribute",
+        else "leave `where` out: the policy has no partitioning attribute attribute",
     )
 
 
@@ -303,7 +303,7 @@ def _value(node: Node, what: str, known: Mapping[str, None]) -> str:
             Code.WRONG_TYPE,
             f"a value of {what} must be text, got a mapping",
             node,
-            notes=("its values are listed by the policy, in no order",),
+            notes=("its values have no order",),
             help="list the values",
         )
     value = text(node, f"a value of {what}")

@@ -130,7 +130,7 @@ def part_from_plain(where: Plain, periods: Plain, groups: Plain) -> Part:
     if part.groups is not None:
         _check_spans(part.groups)
     if part.periods == ((FIRST_DAY, LAST_DAY),):
-        raise ValueError("all of time is not named")
+        raise ValueError("the whole time range is implicit")
     if part.groups is not None and part.groups[0][0] < 0:
         raise ValueError("a user group has a number below 0")
     return part
@@ -159,23 +159,23 @@ def in_order(boxes: Iterable[Box]) -> tuple[Box, ...]:
 
 def _check_boxes(boxes: tuple[Box, ...]) -> None:
     if not boxes or boxes != in_order(boxes):
-        raise ValueError("boxes do not stand in order")
+        raise ValueError("boxes are not sorted")
     for box in boxes:
         if not box:
-            raise ValueError("a box names no attribute")
+            raise ValueError("a box has no attribute")
         for _, values in box:
             if not values:
                 raise ValueError("an attribute has no value")
             if isinstance(values[0], str):
                 if values != tuple(sorted(set(values))):
-                    raise ValueError("values do not stand in order")
+                    raise ValueError("values are not sorted")
             else:
                 _check_spans(values)
 
 
 def _check_spans(spans: tuple[Span, ...]) -> None:
     if not spans or spans != merged(list(spans)):
-        raise ValueError("spans do not stand in order")
+        raise ValueError("spans are not sorted")
 
 
 def _values_to_plain(values: Values) -> list[Plain]:
@@ -225,7 +225,7 @@ def _span(plain: Plain) -> Span:
     low, high = ends
     if _is_whole(low) and _is_whole(high) and low <= high:
         return low, high
-    raise ValueError("the ends of a span must be whole numbers, in order")
+    raise ValueError("the ends of a span must be integers, in order")
 
 
 def _is_whole(plain: Plain) -> TypeGuard[int]:

@@ -62,11 +62,11 @@ def refuse_unproven(mechanism: Mechanism, vocabulary: Vocabulary) -> None:
             f"no loss is proven for a sample of `{sampling.unit}`, whose neighbors are"
             f" {relation}",
             notes=(
-                "a Poisson sample amplifies what is proven for adding or removing one"
-                " instance, and nothing else",
+                "a Poisson sample amplifies only guarantees for adding or removing"
+                " one instance",
             ),
             help="sample a unit whose neighbors are add-remove, or leave `sampling`"
-            " out; for this unit, the loss without it holds with it",
+            " out; for this unit, the loss without it is also valid with it",
             mark=sampling.mark,
         )
     _refuse_nothing_to_amplify(mechanism, sampling)
@@ -111,7 +111,7 @@ def _refuse_kind(mechanism: Mechanism, sampling: Sampling) -> None:
             mechanism,
             Code.NOT_SUPPORTED,
             "a declared cost is not amplified by `sampling`",
-            notes=("nothing shows whether the sample is in the cost already",),
+            notes=("it is unknown whether the cost already includes the sample",),
             help="leave `sampling` out, and declare what it costs on its sample:"
             " `modicum account subsample` shows that",
             mark=sampling.mark,
@@ -122,8 +122,8 @@ def _refuse_kind(mechanism: Mechanism, sampling: Sampling) -> None:
             Code.NOT_SUPPORTED,
             f"`{mechanism.kind}` is not amplified by `sampling`",
             notes=(
-                "its loss is that of an instance whose values change, and not that of"
-                " one that is added or removed",
+                "its loss is for a changed instance, not for one that is added or"
+                " removed",
             ),
             help="leave `sampling` out, and declare in `cost` what it costs on its"
             " sample",
@@ -140,8 +140,8 @@ def _refuse_nothing_to_amplify(mechanism: Mechanism, sampling: Sampling) -> None
         raise wrong(
             mechanism,
             Code.MISSING_KEY,
-            f"`sampling` of `{unit}` says nothing without {' and '.join(needed)}",
-            notes=("only what is computed from parameters is amplified",),
+            f"`sampling` of `{unit}` has no effect without {' and '.join(needed)}",
+            notes=("only losses computed from parameters are amplified",),
             help=f"give {' and '.join(needed)}, or leave `sampling` out and declare a"
             " `cost`",
             mark=sampling.mark,
@@ -155,8 +155,8 @@ def _may_leave(mechanism: Mechanism, unit: str, sampling: Sampling) -> InputErro
         f"no loss is proven for `{unit}` on a sample of `{sampling.unit}`",
         notes=(
             f"under substitute neighbors, rows of one `{unit}` that are in the sample"
-            " may be replaced by rows that are not: then it leaves the sample, of which"
-            " its sensitivity says nothing",
+            " may be replaced by rows that are not: it may leave the sample, which its"
+            " sensitivity does not cover",
         ),
         help=f"leave `{unit}` out of `sensitivity`, and declare in `cost` what it costs"
         f" on the sample; or in the policy, declare `{unit}` to lie within"

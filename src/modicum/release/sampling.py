@@ -67,7 +67,7 @@ def words_of(description: Mapping[str, Plain]) -> str:
     try:
         return sampling_words(sampling_from_plain(description["sampling"]))
     except ValueError:
-        return "on a sample that this version does not know"
+        return "on a sample that this version does not support"
 
 
 def share_words(rate: Fraction) -> str:

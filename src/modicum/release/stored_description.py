@@ -159,24 +159,24 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
         raise _malformed("a field is missing")
     more = described.keys() - _FIELDS - _PART - {_SAMPLING}
     if more:
-        return f"its field `{min(more)[:60]}` is not known to this version"
+        return f"its field `{min(more)[:60]}` is unknown to this version"
     kind = described["kind"]
     if not isinstance(kind, str):
-        raise _malformed("`kind` is no text")
+        raise _malformed("`kind` is not text")
     if kind not in RELEASE_KINDS:
         return f"mechanisms of the kind `{kind[:60]}` are not priced by this version"
     known = RELEASE_KINDS[kind].described
     more = _mapping(described["parameters"], "parameters").keys() - known.keys()
     if more:
-        return f"its parameter `{min(more)[:60]}` is not known to this version"
+        return f"its parameter `{min(more)[:60]}` is unknown to this version"
     sampling = described.get(_SAMPLING, {})
     more = _mapping(sampling, "sampling").keys() - {"unit", "rate"}
     if more:
-        return f"its sampling by `{min(more)[:60]}` is not known to this version"
+        return f"its sampling by `{min(more)[:60]}` is unknown to this version"
     for cost in _mapping(described["cost"], "cost").values():
         more = _mapping(cost, "a cost").keys() - _MEASURES
         if more:
-            return f"its cost in `{min(more)[:60]}` is not known to this version"
+            return f"its cost in `{min(more)[:60]}` is unknown to this version"
     return ""
 
 
@@ -196,7 +196,7 @@ def _read_back(
     mechanism = parse_mechanism(node, 1, MechanismDefaults(), vocabulary)
     for name in _priced_from(described):  # Nothing was read in another way.
         if mechanism.plain[name] != described[name]:
-            raise _malformed(f"`{name}` is not in its one form")
+            raise _malformed(f"`{name}` is not in canonical form")
     return mechanism
 
 
@@ -261,7 +261,7 @@ def _entries(plain: Plain, what: str, read: Callable[[Plain], Node]) -> Node:
 
 def _mapping(plain: Plain, what: str) -> Mapping[str, Plain]:
     if not isinstance(plain, Mapping):
-        raise _malformed(f"`{what}` is no mapping")
+        raise _malformed(f"`{what}` is not a mapping")
     return plain
 
 
@@ -272,16 +272,16 @@ def _word(text: str) -> Scalar:
 def _number(plain: Plain) -> Scalar:
     """Return a number as a file can hold it, however many digits are stored."""
     if not isinstance(plain, str) or not _NUMBER.fullmatch(plain):
-        raise _malformed("a number is not written as one")
+        raise _malformed("a number is not in canonical form")
     spelled = number_spelled(Fraction(plain))
     return Scalar(Kind.NUMBER, spelled, quoted=False, mark=None)
 
 
 def _count(plain: Plain) -> Scalar:
     if isinstance(plain, bool) or not isinstance(plain, int):
-        raise _malformed("a count is not a whole number")
+        raise _malformed("a count is not an integer")
     return Scalar(Kind.NUMBER, str(plain), quoted=False, mark=None)
 
 
 def _malformed(why: str) -> InputError:
-    return InputError(Problem(Code.WRONG_TYPE, f"it is no stored description: {why}"))
+    return InputError(Problem(Code.WRONG_TYPE, f"it is not a stored description: {why}"))

@@ -80,7 +80,7 @@ def refuse_halves(mechanism: Mechanism) -> None:
         raise wrong(
             mechanism,
             Code.MISSING_KEY,
-            f"`{given[0]}` says nothing without `sensitivity`",
+            f"`{given[0]}` has no effect without `sensitivity`",
             help=f"give `sensitivity: {{UNIT: {{{kind.norm}: …}}}}` for each unit, or"
             f" leave `{given[0]}` out and declare a `cost`",
         )
@@ -93,7 +93,7 @@ def refuse_halves(mechanism: Mechanism) -> None:
         raise wrong(
             mechanism,
             Code.MISSING_KEY,
-            f"`{given[0]}` says nothing without `{lacking[0]}`",
+            f"`{given[0]}` has no effect without `{lacking[0]}`",
             help=f"give `{lacking[0]}`, or leave these out and declare a `cost`",
         )
 
@@ -122,9 +122,9 @@ def _refuse_broken(mechanism: Mechanism, unit: str) -> None:
         raise wrong(
             mechanism,
             Code.OUT_OF_RANGE,
-            f"the l1 sensitivity of discrete noise must be a whole number, got"
+            f"the l1 sensitivity of discrete noise must be an integer, got"
             f" {number_text(sensitivity)} for `{unit}`",
-            help="count in the steps of the noise: whole answers, whole changes",
+            help="use integer answers, in steps of the noise",
         )
 
 
@@ -135,7 +135,7 @@ def _of_answers(
     kind = RELEASE_KINDS[mechanism.kind]
     declared = unit in mechanism.cost  # Then at least what so many answers cost.
     answers = mechanism.contribution_bound.get(unit, 1)
-    check(kind.repeats in kind.defaults, "answers of a local randomizer are counted")
+    check(kind.repeats in kind.defaults, "the number of answers of a local randomizer is visible")
     with placed(mechanism.parameter_mark):
         curve = kind.build({**values, kind.repeats: Fraction(answers)})
     if not declared and unit not in mechanism.contribution_bound:
@@ -152,10 +152,10 @@ def _shows_who(mechanism: Mechanism, relation: Relation) -> InputError:
     return wrong(
         mechanism,
         Code.COST_NOT_DERIVABLE,
-        f"{mechanism.kind.replace('-', ' ')} does not hide who takes part",
+        f"{mechanism.kind.replace('-', ' ')} does not hide participation",
         notes=(
-            f"under {relation} neighbors the number of answers may show {shown}"
-            " is in the data: no loss is proven",
+            f"under {relation} neighbors the number of answers may reveal"
+            " {shown} is in the data: no loss is proven",
         ),
         help="if everybody on a public list answers, in the data or not, write"
         " `public_frame: true`; else declare a `cost`",
@@ -185,7 +185,7 @@ def _not_below(mechanism: Mechanism, unit: str, cost: Budget, computed: Curve) -
         raise wrong(
             mechanism,
             Code.NOT_SUPPORTED,
-            f"a cost beside the parameters of `{mechanism.kind}` must be in {native},"
+            f"a cost next to the parameters of `{mechanism.kind}` must be in {native},"
             f" got {budget_text(cost)} for `{unit}`",
             help=f"declare it in {native}, or leave the cost out: it is computed",
         )

@@ -80,13 +80,13 @@ def read_utility(node: Node) -> Fraction:
         shown = node.text if isinstance(node, Scalar) else ""
         raise fail(
             Code.OUT_OF_RANGE,
-            f"{what} must lie between 0 and {UTILITY_MAX}, got {shown}",
+            f"{what} must be between 0 and {UTILITY_MAX}, got {shown}",
             node,
         )
     if not _is_brief(value):
         raise fail(
             Code.OUT_OF_RANGE,
-            f"{what} must be a number of fewer digits",
+            f"{what} must be a number with fewer digits",
             node,
             notes=(f"at most {DIGITS_MAX} on each side of the point, written in full",),
         )

@@ -89,7 +89,7 @@ def _over(rules: Sequence[RuleLine]) -> Iterator[Markup]:
         element(
             "p",
             "Past releases exceed them. They deny all further matching releases; a rule"
-            " with several cells does so in the cells that are over.",
+            " with several cells does so in the cells that are finished.",
         ),
         class_="box",
         role="note",
@@ -102,11 +102,11 @@ def _verified(statement: Statement) -> Iterator[Markup]:
     yield element("p", limitations.CHECKED)
     yield _definitions(
         ("Entries", str(report.entries)),
-        ("Decisions taken again, all the same", str(report.decisions)),
+        ("Decisions replayed, all match", str(report.decisions)),
         ("Ledger", element("code", verified.ledger)),
         ("Head", element("code", report.head)),
         (
-            "Vouched for by keys that were named",
+            "Signed by trusted keys",
             f"entries 1 to {verified.pinned}" if verified.pinned else "no entry",
         ),
     )

@@ -208,7 +208,7 @@ def count(name: str, value: int, *, least: int, by: str = "") -> int:
     """
     if type(value) is not int or value < least:  # A truth value is no number.
         raise mistake(
-            f"{name} {value!r} is not a whole number of at least {least}",
+            f"{name} {value!r} is not an integer of at least {least}",
             f"give {_called(name, by)} of at least {least}",
         )
     return value

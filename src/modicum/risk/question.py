@@ -158,10 +158,10 @@ def read_condition(
     """
     trees = _trees(text)
     if len(trees) != 1 or not isinstance(trees[0], exp.Condition):
-        raise unread(f"`{text[:80]}` is no condition on rows", _CONDITION)
+        raise unread(f"`{text[:80]}` is not a condition on rows", _CONDITION)
     condition = trees[0].unnest()
     if condition.find(exp.Query, exp.AggFunc, exp.Window):
-        raise unread(f"`{text[:80]}` is no condition on one row", _CONDITION)
+        raise unread(f"`{text[:80]}` is not a condition on one row", _CONDITION)
     _refuse_unsteady(condition)
     names = {one.name.lower() for one in condition.find_all(exp.Column)}
     for table, found in columns.items():
@@ -324,7 +324,7 @@ def _persons(
         every = {one for table in tables for one in columns[table]}
         raise mistake(
             f"no table of the query has the column `{unit[:60]}`",
-            f"name the column that tells whose a row is ({argument('unit')})",
+            f"name the id column ({argument('unit')})",
             Code.UNKNOWN_NAME,
             near=nearest(unit, every),
         )

@@ -165,7 +165,7 @@ def public_sensitivity(
     if question.unit is None and bounds.rows_max is not None:
         raise _needed(
             "each row is a person, and a person has at most so many rows",
-            f"name the column that tells whose a row is ({argument('unit')})",
+            f"name the id column ({argument('unit')})",
         )
     rows = 1 if question.unit is None else bounds.rows_max
     moved = [_moved(one, bounds) for one in question.measures]
@@ -291,7 +291,7 @@ def published_sensitivity(
     if aggregate == "sum":
         width = Fraction(int(greatest) - int(least))
         if width <= 0:
-            raise _needed("the range of its values has no whole number")
+            raise _needed("the range of its values contains no integer")
         return width
     return (Fraction(greatest) - Fraction(least)) / rows
 

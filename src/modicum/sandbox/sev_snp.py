@@ -221,7 +221,7 @@ class SevSnp:
         for one in (chip, signer, root):
             if not one.not_valid_before_utc <= moment <= one.not_valid_after_utc:
                 raise refused(
-                    "a certificate is not valid at this time",
+                    "a certificate is not valid now",
                     "correct the clock, or fetch the certificates again",
                 )
 

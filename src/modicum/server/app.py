@@ -169,9 +169,9 @@ async def _refused(request: Request, error: Exception) -> Response:
     note_code(request, code)
     said = {
         404: "there is nothing at this address",
-        405: f"{request.method[:20]} is not taken here",
-        408: "the request did not come to its end",
-    }.get(error.status_code, "the request is not taken")
+        405: f"{request.method[:20]} is not allowed here",
+        408: "the request ended early",
+    }.get(error.status_code, "the request was refused")
     problem = Problem(code, said, help="see /api/v1/openapi.json")
     headers = _allow(request) if error.status_code == 405 else error.headers
     return problems_response(

@@ -56,7 +56,7 @@ class Held:
                 Problem(
                     Code.LEDGER_BUSY,
                     "requests that are under way hold too much already",
-                    notes=("nothing was done",),
+                    notes=("nothing was changed",),
                     help="wait as long as the header Retry-After says",
                 )
             )
@@ -217,7 +217,7 @@ def _too_large(most: int) -> InputError:
         Problem(
             Code.TOO_LARGE,
             f"the request has more than {most} bytes",
-            help="say less at once",
+            help="send less at once",
         )
     )
 

@@ -57,7 +57,7 @@ class Rates:
                 Problem(
                     Code.TOO_MANY_REQUESTS,
                     f"more than {round(self._most)} requests in a minute",
-                    notes=("nothing was done",),
+                    notes=("nothing was changed",),
                     help="wait as long as the header Retry-After says",
                 )
             )
@@ -85,7 +85,7 @@ class LimitedCrowd:
             problem = Problem(
                 Code.LEDGER_BUSY,
                 f"{self._most} requests are under way already",
-                notes=("nothing was done",),
+                notes=("nothing was changed",),
                 help="wait as long as the header Retry-After says",
             )
             await problems_response(503, (problem,))(scope, receive, send)

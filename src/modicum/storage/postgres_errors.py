@@ -151,8 +151,8 @@ def skewed(address: Address, own: datetime, server: datetime) -> UnavailableErro
             Code.CLOCK_JUMPED,
             f"the clock of this machine says {here}, and that of {address.name}"
             f" {there}",
-            notes=("nothing is written, so that no reservation expires by it",),
-            help="set the clock right that is wrong",
+            notes=("nothing was written, so that no reservation expires by mistake",),
+            help="correct the clock that is wrong",
         )
     )
 

@@ -43,7 +43,7 @@ def replaced(path: Path) -> VerificationError:
         Problem(
             Code.LEDGER_BROKEN,
             f"the file {path} was replaced or removed while it was open",
-            notes=("nothing is read or written any more",),
+            notes=("no table is read or written any more",),
             help=f"stop all that use it; remove {path.name}-wal, {path.name}-shm and"
             f" {path.name}.snapshot, put the copy in place, and start again",
         )

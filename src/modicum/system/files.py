@@ -48,7 +48,7 @@ def _handle_inside(file: Path, folder: Path) -> int:
     except RuntimeError as error:  # Links in a circle.
         raise InputError(_refusal(file, "it is a link to itself")) from error
     if not target.is_relative_to(base):
-        raise InputError(_refusal(file, "it is a link that leads out of the folder"))
+        raise InputError(_refusal(file, "it is a link to a file outside the folder"))
     _refuse_irregular(file, target.lstat().st_mode)
     *folders, name = target.relative_to(base).parts
     at = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -89,7 +89,7 @@ def _unreadable(file: Path, error: OSError) -> Problem:
     remedy = "correct the path, or make the file"
     if isinstance(error, PermissionError):
         remedy = "have its owner let you read it, with  chmod"
-    reason = (error.strerror or "the system refuses to read it").lower()
+    reason = (error.strerror or "permission denied").lower()
     return Problem(Code.FILE_UNREADABLE, f"cannot read {file}: {reason}", help=remedy)
 
 
@@ -151,7 +151,7 @@ def _refuse_database(path: str | Path, target: Path) -> None:
         raise UsageError(
             Problem(
                 Code.ALREADY_EXISTS,
-                f"{path} is there, and is a database: maybe a ledger",
+                f"{path} already exists, and is a database: maybe a ledger",
                 help="choose another name",
             )
         )

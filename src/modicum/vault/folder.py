@@ -162,7 +162,7 @@ def opened(path: Path) -> Iterator[Folder]:
         finally:
             os.close(at)
     except OSError as error:
-        why = (error.strerror or "the system refuses it").lower()
+        why = (error.strerror or "permission denied").lower()
         raise unusable(path, why) from None
 
 
@@ -173,7 +173,7 @@ def made(path: Path) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        why = (error.strerror or "the system refuses it").lower()
+        why = (error.strerror or "permission denied").lower()
         raise unusable(path, why) from None
 
 

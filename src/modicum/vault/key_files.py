@@ -144,7 +144,7 @@ def refused(code: Code, message: str, remedy: str) -> UsageError:
 
 def unwritable(path: Path, error: OSError) -> UsageError:
     """Return the error of a file with keys that cannot be written."""
-    why = (error.strerror or "the system refuses to write it").lower()
+    why = (error.strerror or "permission denied").lower()
     return refused(
         Code.FILE_UNREADABLE, f"cannot write {path}: {why}", "choose another path"
     )

@@ -26,7 +26,7 @@ def read_owned(path: Path, most: int, *, may_be_link: bool = False) -> bytes:
                 if refused or os.path.samestat(path.stat(), found):
                     break
     except OSError as error:
-        why = (error.strerror or "the system refuses to read it").lower()
+        why = (error.strerror or "permission denied").lower()
         raise no_key(f"{path} cannot be read: {why}") from None
     if refused is not None:
         raise refused
@@ -45,7 +45,7 @@ def _refusal(path: Path, found: os.stat_result) -> UnavailableError | None:
         return UnavailableError(
             Problem(
                 Code.KEY_UNAVAILABLE,
-                f"{path} is open to others than its owner (mode {mode:04o})",
+                f"{path} is accessible to other users (mode {mode:04o})",
                 notes=("whoever can read it can open what lies in the vault",),
                 help=f"chmod 600 {path}, and make a new key if others may have it",
             )

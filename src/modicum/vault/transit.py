@@ -136,7 +136,7 @@ def _is_here(host: str) -> bool:
 
 
 def _no_address(why: str) -> UsageError:
-    remedy = "name one such as  https://vault.example:8200"
+    remedy = "give one such as  https://vault.example:8200"
     return UsageError(Problem(Code.BAD_ADDRESS, why, help=remedy))
 
 
@@ -144,7 +144,7 @@ def _trusted(ca_file: Path | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
     except OSError:  # An SSLError is one.
-        raise no_key(f"{ca_file} holds no certificates that can be read") from None
+        raise no_key(f"{ca_file} contains no readable certificates") from None
 
 
 def _bounded(answer: httpx2.Response) -> bytes:

@@ -68,7 +68,7 @@ def from_arrow(table: Any) -> Workload:
     if said is None:
         problem = Problem(
             Code.MISSING_KEY,
-            "the table does not say which workload it is",
+            "the table has no workload metadata",
             notes=(f"its metadata have no key `{METADATA.decode()}`",),
             help="write it with  modicum workload generate",
         )

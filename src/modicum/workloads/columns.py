@@ -83,7 +83,7 @@ def _labels(labels: Mapping[str, object], count: int) -> Labels:
     _check_names("labels", labels, LABELS)
     black_box = _truths("black_box", labels["black_box"])
     month = _whole_numbers("month", labels["month"], (0, _MOST))
-    wanted = "lists of whole numbers"
+    wanted = "lists of integers"
     rows = [
         _sequence("attributes", values, wanted, row)
         for row, values in enumerate(
@@ -111,7 +111,7 @@ def _check_different(ids: Integers) -> None:
             Code.DUPLICATE_NAME,
             f"the requests in rows {one + 1} and {other + 1} have the same id"
             f" {ids[one]}",
-            help="give each request an id of its own",
+            help="give each request a different id",
         )
         raise InputError(problem)
 
@@ -123,8 +123,8 @@ def _check_rising(starts: Integers, attributes: Integers, row_of: Integers) -> N
     if len(wrong):
         problem = Problem(
             Code.DUPLICATE_NAME,
-            f"the attributes of the request in row {row_of[wrong[0]] + 1} do not rise",
-            help="sort their numbers, each once",
+            f"the attributes of the request in row {row_of[wrong[0]] + 1} are not increasing",
+            help="sort their numbers, without duplicates",
         )
         raise InputError(problem)
 
@@ -176,7 +176,7 @@ def _whole_numbers(
         bounds: The least and the largest that they may be.
         row_of: The row of each value; None if every row has one.
     """
-    values = _sequence(column, given, "whole numbers")
+    values = _sequence(column, given, "integers")
     _check_each(column, values, int, row_of)
     low, high = bounds
     numbers = _exact(values)
@@ -211,7 +211,7 @@ def _truths(column: str, given: object) -> Booleans:
 
 
 #: Of each type, what it is called, and which arrays hold it.
-_KINDS = {int: ("whole numbers", "iu"), bool: ("true or false", "b")}
+_KINDS = {int: ("integers", "iu"), bool: ("true or false", "b")}
 
 
 def _check_each(

@@ -116,7 +116,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) < len(pairs):
         seen = Counter(key for key, _ in pairs)
         twice = next(key for key, times in seen.items() if times > 1)
-        problem = Problem(Code.DUPLICATE_KEY, f"the key `{twice[:60]}` stands twice")
+        problem = Problem(Code.DUPLICATE_KEY, f"the key `{twice[:60]}` is given twice")
         raise InputError(problem)
     return found
 
@@ -215,7 +215,7 @@ def _types(node: Node) -> tuple[RequestType, ...]:
         with found.guard():
             kind = _type(item, number)
             if kind in types:
-                message = f"type {number}, `{kind.name}`, stands twice"
+                message = f"type {number}, `{kind.name}`, is given twice"
                 raise fail(Code.DUPLICATE_NAME, message, item)
             types.append(kind)
     found.raise_any()

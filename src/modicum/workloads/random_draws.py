@@ -56,7 +56,7 @@ def stream(seed: int, repetition: int, role: str) -> np.random.Generator:
                 Problem(
                     Code.OUT_OF_RANGE,
                     f"the {name} is {value}",
-                    help=f"it is a whole number from 0 to {SEED_MAX}",
+                    help=f"it is an integer from 0 to {SEED_MAX}",
                 )
             )
     entropy = int.from_bytes(f"{seed}/{repetition}/{role}".encode(), "big")

@@ -141,7 +141,7 @@ def _sheltered(call: Callable[[Any], object]) -> Callable[[Any], None]:
         except Exception:
             raise  # A future logs it.
         except BaseException as end:
-            raise RuntimeError("what was called back would end the writer") from end
+            raise RuntimeError("a callback would end the writer") from end
 
     return sheltered
 
@@ -150,7 +150,7 @@ def _not_yours() -> UsageError:
     return UsageError(
         Problem(
             Code.NOT_SUPPORTED,
-            "a promise of the decider is kept by its writer",
+            "a result of the decider is set by its writer",
             help="wait for its result, or cancel it",
         )
     )

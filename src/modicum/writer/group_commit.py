@@ -273,7 +273,7 @@ class GroupCommit:
             raise UsageError(
                 Problem(
                     Code.NOT_SUPPORTED,
-                    "this decider belongs to the process that this one was forked from",
+                    "this decider belongs to the parent process",
                     help="open one in each process, after forking",
                 )
             )
@@ -319,7 +319,7 @@ class GroupCommit:
             raise UsageError(
                 Problem(
                     Code.NOT_SUPPORTED,
-                    "what is called back by the decider cannot wait for it",
+                    "a callback of the decider cannot wait for it",
                     help="use submit_soon, or another thread",
                 )
             )

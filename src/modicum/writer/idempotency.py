@@ -60,7 +60,7 @@ class Replayed(Exception):  # noqa: N818 - it is no mistake, but what was asked 
     """
 
     def __init__(self, answer: bytes) -> None:
-        super().__init__("the request was done before")
+        super().__init__("the request was already done")
         self.answer = answer
 
 
@@ -112,8 +112,8 @@ def _reused(key: str) -> InputError:
         Problem(
             Code.KEY_REUSED,
             f"the idempotency key `{key}` was used for another request",
-            notes=("nothing was done",),
-            help="send the request as it was, or a new one with a key of its own",
+            notes=("nothing was changed",),
+            help="repeat the same request, or send a new one with a new key",
         )
     )
 

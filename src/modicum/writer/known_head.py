@@ -53,10 +53,10 @@ class KnownHead(NamedTuple):
         if found is None or not found.hash.startswith(self.digits):
             has = "has another entry in its place" if found else "ends before it"
             raise _behind(
-                f"the ledger {store.name} is not the one with the known head"
+                f"the ledger {store.name} does not contain the known head"
                 f" {self.seq}:{self.digits[:12]}: it {has}",
-                "restore a newer copy. To go on without the entries that are lost,"
-                " record what they spent with  modicum release backfill,  then"
+                "restore a newer copy. To continue without the lost entries,"
+                " record their losses with  modicum release backfill,  then"
                 " remove the head file, or name another  --known-head",
             )
 
@@ -84,7 +84,7 @@ class HeadFile:
         found = KnownHead.read(read_bytes(self._path).decode("utf-8", "replace"))
         if found is None:
             raise _behind(
-                f"{self._path} holds no head, so that nothing shows whether the"
+                f"{self._path} contains no head, so it is unknown whether the"
                 " ledger is behind",
                 "restore the file, or remove it and name a  --known-head",
             )

@@ -342,7 +342,7 @@ def _fed(
 
 
 def _other(seq: int) -> str:
-    return f"entry {seq} is not the one that was read before"
+    return f"entry {seq} differs from the one that was read before"
 
 
 class ReadLog(ReadOnlyStore):

@@ -73,7 +73,7 @@ class Preparation:
                 Problem(
                     Code.NO_POLICY,
                     f"{self._ledger} has no active policy",
-                    help="name one with  --policy policy.yaml",
+                    help="give one with  --policy policy.yaml",
                 )
             )
         return compiled

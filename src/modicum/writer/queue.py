@@ -151,8 +151,8 @@ def closed(why: str) -> UnavailableError:
     return UnavailableError(
         Problem(
             Code.LEDGER_BUSY,
-            f"the decider does not serve: {why}",
-            notes=("nothing was done",),
+            f"the decider is not available: {why}",
+            notes=("nothing was changed",),
             help="open another one; the same id is one release",
         )
     )
@@ -163,9 +163,9 @@ def too_long(length: int) -> UnavailableError:
     return UnavailableError(
         Problem(
             Code.LEDGER_BUSY,
-            f"{length} requests wait for this ledger already, or too many at once",
-            notes=("nothing was done",),
-            help="try again a little later, with fewer at once",
+            f"{length} requests are already waiting for this ledger, or this one is too large",
+            notes=("nothing was changed",),
+            help="try again later, with fewer at once",
         )
     )
 
@@ -175,8 +175,8 @@ def unknown() -> UnavailableError:
     return UnavailableError(
         Problem(
             Code.LEDGER_BUSY,
-            "there is no answer: it was begun, and may be in the ledger or not",
-            help="ask again: the same id is one release",
+            "there is no result: it was started, and may or may not be in the ledger",
+            help="repeat it: the same id is one release",
         )
     )
 
@@ -186,8 +186,8 @@ def gave_up(seconds: float) -> UnavailableError:
     return UnavailableError(
         Problem(
             Code.LEDGER_BUSY,
-            f"it was not begun within {seconds:g} seconds",
-            notes=("nothing was done",),
+            f"it was not started within {seconds:g} seconds",
+            notes=("nothing was changed",),
             help="try again",
         )
     )

@@ -151,7 +151,7 @@ def test_pitfall_7_regions_are_values_of_axes_declared_beforehand() -> None:
     axes = {AREA.name: AREA}
     with pytest.raises(InputError, match="no value `seen-in-data`"):
         checked(({"area": frozenset({"seen-in-data"})},), axes)
-    with pytest.raises(InputError, match="no axis is called `cluster`"):
+    with pytest.raises(InputError, match="unknown axis `cluster`"):
         checked(({"cluster": frozenset({"1"})},), axes)
 
 

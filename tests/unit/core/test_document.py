@@ -322,7 +322,7 @@ def test_bytes_that_are_not_text_are_refused_where_they_stand(
 
 def test_a_duplicate_key_says_where_the_first_one_stands() -> None:
     problem = refused("eps: 1\nrho: 2\neps: 3\n")
-    assert problem.message == "the key `eps` stands twice"
+    assert problem.message == "the key `eps` is given twice"
     assert problem.notes == ("first at policy.yaml:1:1",)
 
 

@@ -87,7 +87,7 @@ def test_a_quoted_number_says_that_the_quotes_are_to_blame() -> None:
 @pytest.mark.parametrize("text", [".nan", ".inf"])
 def test_nan_and_infinity_are_named(text: str) -> None:
     problem = problem_of(lambda: reading.number(read(text), "eps"))
-    assert problem.notes == ("NaN and infinity are not numbers here",)
+    assert problem.notes == ("NaN and infinity are not allowed",)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_count_may_be_at_its_ends(text: str, fits: bool) -> None:
 def test_a_count_is_whole_and_within_bounds(text: str) -> None:
     problem = problem_of(lambda: reading.count(read(text), "k", at_least=1, at_most=9))
     assert problem.code is Code.OUT_OF_RANGE
-    assert problem.message == f"k must be a whole number from 1 to 9, got {text}"
+    assert problem.message == f"k must be an integer from 1 to 9, got {text}"
 
 
 # --- words --------------------------------------------------------------------------
@@ -351,7 +351,7 @@ def test_no_mistake_is_left_out_without_a_word() -> None:
     error = InputError(*(at(line, f"number {line}") for line in range(1, 63)))
     said = error.render()
     assert said.count("error[") == 50
-    assert said.endswith("\n\n… and 12 more mistakes; --json has them all")
+    assert said.endswith("\n\n… and 12 more errors; --json has them all")
     assert "more mistakes" not in InputError(*error.problems[:50]).render()
 
 

@@ -118,7 +118,7 @@ def test_what_analysts_choose_beside_the_text_is_remarked() -> None:
     asked = tasks.top_k_overlap(1, by="n", keys=["town"], reference=public)
     found = inspected(tasks.program(tasks.answers(), asked, installed()))
     assert [one.text for one in found.remarks] == [
-        "`k` is 1: it asks which row is the largest",
+        "`k` is 1: it reveals which row is the largest",
         "answers are held against 2 numbers of the analyst, which is few",
     ]
     rows += [[f"t{n}", n] for n in range(3)]

@@ -282,7 +282,7 @@ def test_the_last_word_of_an_owner_counts_and_a_refusal_blocks() -> None:
     log = Log(quorum=2)
     digest = log.propose(log.asked())
     begin = FlowBegun(digest, 1)
-    log.refuses("platform", begin, "2 more must agree for `visits`: `olga`, `pavel`")
+    log.refuses("platform", begin, "2 more must approve for `visits`: `olga`, `pavel`")
     log.agree(digest, "olga", "pavel")
     log.agree(digest, "quin", yes=False)
     log.refuses("platform", begin, "`quin` refused")
@@ -352,13 +352,13 @@ def test_rows_are_replaced_by_as_many_owners_as_must_agree() -> None:
     log.does("olga", again)
     new = {"t": Version("visits", 2)}
     proposal = ContractProposed(log.asked(data=new), "why")
-    log.refuses("amir", proposal, "version 2 of `visits` waits for its owners")
+    log.refuses("amir", proposal, "version 2 of `visits` awaits its owners")
     assert log.state.escrow.data["visits"].newest == 1
     assert restored(log.state).escrow == log.state.escrow
     data = log.state.escrow.data["visits"]
     content = data.versions[2].content(Version("visits", 2))
     word = ApprovalGiven("data", "visits", content, True, ("owner",), "so")
-    log.refuses("amir", word, "does not speak as an owner")
+    log.refuses("amir", word, "is not an owner")
     log.refuses(
         "pavel", structs.replace(word, roles=("officer",)), "does not speak as an"
     )
@@ -366,7 +366,7 @@ def test_rows_are_replaced_by_as_many_owners_as_must_agree() -> None:
     log.refuses("pavel", structs.replace(word, content=SHA), "no version of .* waits")
     log.does("quin", structs.replace(word, approves=False))
     log.does("pavel", word)  # One refusal blocks.
-    log.refuses("amir", proposal, "waits for its owners")
+    log.refuses("amir", proposal, "awaits its owners")
     log.does("quin", word)
     log.refuses("quin", word, "no version of .* waits")
     assert data.newest == 2

@@ -308,7 +308,7 @@ def test_requests_are_left_out_with_a_reason() -> None:
     blocking = [one.verdict.blocking for one in plan.left_out]
     assert blocking == [("once", "user"), ("user",), ()]
     assert list(left_out_lines(plan.left_out[2])) == [
-        "no rule is about it, so that there is nothing to plan",
+        "no rule matches it, so there is nothing to plan",
         "submit it by itself:  modicum release submit",
     ]
 

@@ -382,7 +382,7 @@ def test_rules_about_nothing_are_not_drawn() -> None:
     policy = compiled(EMPTY)
     drawn = {policy.rules[n].id for n in chosen_rules(policy)}
     assert drawn == {rule.id for rule in policy.rules} - ABOUT_NOTHING
-    with pytest.raises(InputError, match="`cat:place/weak` is about nothing"):
+    with pytest.raises(InputError, match="`cat:place/weak` matches nothing"):
         centers(policy, "cat:place/weak")
     _, numbers = centers(policy, "models")
     assert [policy.rules[n].id for n in numbers] == ["models @black-box"]
@@ -523,7 +523,7 @@ def test_the_picture_is_safe_and_says_the_same_in_words() -> None:
     assert titles[0] == "x\"<&>\\ @s': eps: 1 per u<, constraining"
     assert (titles[1] or "").count("implied by x\"<&>\\ @s'") == 5
     texts = ["".join(one.itertext()) for one in root.iterfind(".//s:text", space)]
-    assert "and 2 more about the same" in texts
+    assert "and 2 more with the same mechanisms" in texts
     assert "per ユーザー" in texts
     assert all(len(text) <= 33 for text in texts if text.startswith("long"))
     for forbidden in ("<script", "href", "url(", "@import", "onload", "http:"):

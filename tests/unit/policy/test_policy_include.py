@@ -195,9 +195,9 @@ def test_marks_point_to_the_files_in_which_things_stand() -> None:
         ({"rules.yaml": "include: ./parts/../parts/words.yaml"}, Code.INCLUDE,
          "rules.yaml:1:10", "`parts/words.yaml` is included twice"),
         ({"rules.yaml": "include: ../other.yaml"}, Code.INCLUDE, "rules.yaml:1:10",
-         "leads out of the folder"),
+         "outside the folder"),
         ({"parts/words.yaml": "include: ../../x.yaml"}, Code.INCLUDE,
-         "parts/words.yaml:1:10", "leads out of the folder"),
+         "parts/words.yaml:1:10", "outside the folder"),
         ({"rules.yaml": "include: /etc/passwd"}, Code.INCLUDE, "rules.yaml:1:10",
          "is not a path from the including file"),
         ({"rules.yaml": "include: 'parts\\words.yaml'"}, Code.INCLUDE,
@@ -225,19 +225,19 @@ def test_marks_point_to_the_files_in_which_things_stand() -> None:
         ({"rules.yaml": "name: no name"}, Code.BAD_NAME, "rules.yaml:1:7",
          "not a valid name"),
         ({"rules.yaml": "units: {patient: {id: other}}"}, Code.DUPLICATE_NAME,
-         "policy.yaml:5:9", "`patient` of `units` stands in two files"),
+         "policy.yaml:5:9", "`patient` of `units` is given in two files"),
         ({"rules.yaml": "labels: {ml: {}}"}, Code.DUPLICATE_NAME,
-         "rules.yaml:1:10", "`ml` of `labels` stands in two files"),
+         "rules.yaml:1:10", "`ml` of `labels` is given in two files"),
         ({"rules.yaml": "schema: {categories: {health: low}}"}, Code.DUPLICATE_NAME,
-         "rules.yaml:1:23", "`health` of `categories` stands in two files"),
+         "rules.yaml:1:23", "`health` of `categories` is given in two files"),
         ({"rules.yaml": "schema: {attributes: {age: low}}"}, Code.DUPLICATE_NAME,
-         "rules.yaml:1:23", "`age` of `attributes` stands in two files"),
+         "rules.yaml:1:23", "`age` of `attributes` is given in two files"),
         ({"rules.yaml": "policies: {}"}, Code.WRONG_TYPE, "rules.yaml:1:11",
          "must be a list"),
         ({"rules.yaml": "units: []"}, Code.WRONG_TYPE, "rules.yaml:1:8",
          "must be a mapping"),
         ({"rules.yaml": "dp: {}", "parts/categories.yaml": "dp: {}"},
-         Code.DUPLICATE_KEY, "rules.yaml:1:1", "`dp` stands in two files"),
+         Code.DUPLICATE_KEY, "rules.yaml:1:1", "`dp` is given in two files"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_joined_is_refused_at_its_place(
@@ -366,7 +366,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_policy(path)
     assert caught.value.code is Code.INCLUDE
-    assert "leads out of the folder" in str(caught.value)
+    assert "outside the folder" in str(caught.value)
     (inside / "rules.yaml").unlink()
     (inside / "rules.yaml").symlink_to("kept.yaml")
     (inside / "kept.yaml").write_text(RULES)
@@ -405,7 +405,7 @@ def test_fmt_rewrites_one_file_and_keeps_its_comments_and_mode(tmp_path: Path) -
     path.chmod(0o640)
     assert run("fmt", path, "--check") == (
         4,
-        f"{path}: not formatted; mend it with  modicum policy fmt --write {path}\n",
+        f"{path}: not formatted; fix it with  modicum policy fmt --write {path}\n",
     )
     assert path.read_text() == ROOT
     assert run("fmt", path, "--write") == (0, f"{path}: formatted\n")

@@ -47,8 +47,8 @@ def test_a_rule_that_its_context_excludes() -> None:
         settings_of=extension(('m.ml == "none"', "same"), ("true", "same")),
     )  # fmt: skip
     assert warned(text) == [
-        "error[MOD207]: no mechanism can fall under `p1 @s0`",
-        "error[MOD207]: no mechanism can fall under `p2 @s0`",
+        "error[MOD207]: no mechanism can match `p1 @s0`",
+        "error[MOD207]: no mechanism can match `p2 @s0`",
     ]
 
 
@@ -115,7 +115,7 @@ def test_every_unit_that_no_other_covers_needs_a_limit() -> None:
 
 def test_rules_on_each_release_alone_limit_no_history() -> None:
     text = policy(("true", 1)).replace("policies:", "per_release:")
-    nothing = ["error[MOD101]: nothing limits what all releases together lose"]
+    nothing = ["error[MOD101]: nothing limits the total loss of all releases"]
     assert warned(text) == nothing
     assert warned(text + approvals((OPEN, 1, ("a",), False))) == nothing
     # Then it is people who look at what was released before.

@@ -213,9 +213,9 @@ def test_a_predicate_is_mended_by_its_remedies(
     [
         ("m.bound <= 3", 'did you mean "contribution_bound"?'),
         ('m.contribution_bound["user"] <= 20.5', "20 or 21"),
-        ('m.contribution_bound["user"] > "x"', "write a whole number"),
+        ('m.contribution_bound["user"] > "x"', "write an integer"),
         ("size(m.attributes) < 1.5", "1 or 2"),
-        ("m.ml ==", "something is missing behind this"),
+        ("m.ml ==", "an operand is missing after this"),
         ('m.ml == "none" "x"', "join two comparisons with && or ||"),
         ("m.ml == null", "it always has a value"),
         ("m.ml == True", "known: m, release"),

@@ -32,8 +32,8 @@ PEOPLE = """
       topic: {type: text, attribute: topic}
 """
 DECLARED = asked.TABLES + PEOPLE
-PERIODS = "name the `periods` that are read, with both ends"
-NOISE = "let keys be told by noise: `discover: {delta: 1e-8}`"
+PERIODS = "give the `periods` of the query, with both ends"
+NOISE = "use noisy discovery of keys: `discover: {delta: 1e-8}`"
 UNITS = ("user", "user-month", "user-day")
 
 

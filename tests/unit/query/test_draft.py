@@ -85,14 +85,14 @@ def test_a_draft_marks_its_guesses() -> None:
         "tables:",
         "  views:  # from views.csv",
         "    # No row_id: rows are ordered by their contents. If a column",
-        "    # identifies a row for good, name it:  row_id: COLUMN",
+        "    # permanently identifies a row, name it:  row_id: COLUMN",
         "    columns:",
-        "      user_id: {type: integer}  # guess: type; says whose a row is",
-        "      at: {type: date}  # guess: type; says when it happened",
+        "      user_id: {type: integer}  # guess: type; identifies the owner of a row",
+        "      at: {type: date}  # guess: type; the time of a row",
         "      Page: {type: text, attribute: page}  # guess: type; attribute; public"
         " groups need values: [ALL, OF, THEM]",
         "      country: {type: text, partition: country}  # guess: type",
-        "      # note: left out, it holds no attribute of the policy",
+        "      # note: left out, it has no attribute of the policy",
     ]
 
 

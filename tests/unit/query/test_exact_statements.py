@@ -62,13 +62,13 @@ REFUSED: dict[str, Callable[[], ExactPlan]] = {
     "no table of the query tells of which user group": lambda: watched.plan(
         part=Part(groups=((0, 1),))
     ),
-    "no table of the query tells when its rows happened": lambda: structs.replace(
+    "no table of the query tells the time of its rows": lambda: structs.replace(
         PLAN,
         part=Part(periods=((739921, 739950),)),
         units={"user": PLAN.units["user"]},
         caps=(),
     ),
-    "may both have many rows of one `user`": lambda: joined(
+    "may both have many rows for one `user`": lambda: joined(
         replace(PEOPLE, one_per=None)
     ),
     "tables are joined on texts or on integers": lambda: joined(
@@ -98,7 +98,7 @@ def test_parts_are_told_by_columns_of_their_type() -> None:
     page = replace(watched.VIEWS.columns["page"], partition="country")
     table = replace(watched.VIEWS, columns={**watched.VIEWS.columns, "page": page})
     part = Part(where=((("country", ((0, 3),)),),))
-    with pytest.raises(InputError, match="told by whole numbers"):
+    with pytest.raises(InputError, match="told by integers"):
         statements(watched.plan(table, part), SECRETS)
 
 

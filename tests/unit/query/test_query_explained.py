@@ -50,7 +50,7 @@ def test_keys_that_noise_tells_are_a_mechanism_as_well() -> None:
     assert selection is not None
     lines = query.explain().splitlines()
     assert lines[0] == "query views: 2 mechanisms with gaussian noise"
-    assert "groups of the answer: found by noise" in lines
+    assert "groups of the answer: noisy discovery" in lines
     (told,) = [one for one in lines if one.startswith(f"  {selection.name}:")]
     assert f"eps {brief(selection.eps['user-day'])}, delta" in told
 

@@ -61,7 +61,7 @@ def test_the_query_itself_is_read(tmp_path: Path) -> None:
 def test_a_key_beside_the_query_is_sent_below_it(tmp_path: Path, key: str) -> None:
     (problem,) = problems(tmp_path, moved(key, up=True))
     assert problem.code is Code.UNKNOWN_KEY
-    assert problem.message == f"`{key}` stands beside `query`, and belongs under it"
+    assert problem.message == f"`{key}` is next to `query`, and belongs under it"
     assert problem.help == f"indent `{key}` below  query:"
     assert problem.mark is not None
     assert problem.mark.source == f"{key}: 1"
@@ -71,7 +71,7 @@ def test_a_key_beside_the_query_is_sent_below_it(tmp_path: Path, key: str) -> No
 def test_a_key_under_the_query_is_sent_beside_it(tmp_path: Path, key: str) -> None:
     (problem,) = problems(tmp_path, moved(key, up=False))
     assert problem.code is Code.UNKNOWN_KEY
-    assert problem.message == f"`{key}` stands under `query`, and belongs beside it"
+    assert problem.message == f"`{key}` is under `query`, and belongs next to it"
     assert problem.help == f"write `{key}` without indentation"
 
 
@@ -175,7 +175,7 @@ def test_a_column_that_is_only_a_type_is_told_how_it_is_written(tmp_path: Path) 
 def test_a_file_of_another_kind_is_told_from_a_query(tmp_path: Path) -> None:
     for text in (asked.TABLES, asked.POLICY):
         (problem,) = problems(tmp_path, text)
-        assert "begins a file of another kind than a query" in problem.message
+        assert "is the header of another kind of file" in problem.message
     (problem,) = problems(tmp_path, "SELECT COUNT(*) FROM views")
     assert problem.help.startswith("begin with  release: ID")
 

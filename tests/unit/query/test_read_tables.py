@@ -132,7 +132,7 @@ _MISTAKES = [
     ("row_id: user_id", "row_id: usr_id", Code.UNKNOWN_CHOICE, 21, "usr_id"),
     ("row_id: user_id", "row_id: []", Code.OUT_OF_RANGE, 21, "no column"),
     ("[day, view_id]", "[day, day]", Code.DUPLICATE_NAME, 4, "twice"),
-    ("[day, view_id]", "[day, amount]", Code.KEYS_CONFLICT, 4, "which row it is"),
+    ("[day, view_id]", "[day, amount]", Code.KEYS_CONFLICT, 4, "the identity of a row"),
     ("group: user_group", "group: page", Code.KEYS_CONFLICT, 5, "the user group"),
     ("group: user_group", "group: groups", Code.UNKNOWN_CHOICE, 5, "groups"),
     ("one_per: user_id", "one_per: page", Code.UNKNOWN_CHOICE, 22, "page"),

@@ -109,7 +109,7 @@ def test_a_parameter_of_another_kind_is_told_what_to_write(
 
 def test_a_sensitivity_without_its_unit_or_norm_is_told_what_to_write() -> None:
     bare = refused(sensitivity=1, sigma=2)
-    such = "it is by privacy unit, such as "
+    such = "write it by privacy unit, such as "
     assert bare.help == f"{such} sensitivity: {{user: {{l2: 1}}}}"
     assert refused(cost=1).help == f"{such} cost: {{user: {{rho: 1}}}}"
     assert (

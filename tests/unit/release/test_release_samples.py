@@ -261,7 +261,7 @@ def test_a_declared_rho_on_a_sample_is_no_gaussian_noise() -> None:
         (
             {**LAPLACE, "sampling": {"unit": "user", "rate": 1}},
             Code.OUT_OF_RANGE,
-            "the rate of a sample must lie strictly between 0 and 1",
+            "the rate of a sample must be strictly between 0 and 1",
         ),
         (
             {**LAPLACE, "sampling": {"unit": "user", "rate": 0}},
@@ -407,5 +407,5 @@ def test_a_sample_in_words() -> None:
     assert said("0.1") == "on a fresh Poisson sample of 10 % by user"
     assert said("0.0125") == "on a fresh Poisson sample of 1.25 % by user"
     assert said("1/3") == "on a fresh Poisson sample of 1/3 by user"
-    assert said("2") == "on a sample that this version does not know"
+    assert said("2") == "on a sample that this version does not support"
     assert words_of({}) == ""

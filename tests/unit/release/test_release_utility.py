@@ -171,7 +171,7 @@ def test_a_utility_of_more_digits_is_refused_where_it_stands(written: str) -> No
     (problem,) = caught.value.problems
     assert problem.code is Code.OUT_OF_RANGE
     assert problem.mark is not None
-    assert "`utility` must be a number of fewer digits" in problem.message
+    assert "`utility` must be a number with fewer digits" in problem.message
     assert "at most 40" in problem.notes[0]
 
 

@@ -156,7 +156,7 @@ def test_what_only_looks_is_asked_again_without_a_key(cut: Cut) -> None:
     cut.cutter.plan = ["after"] * retry_connection.ATTEMPTS_MAX
     with pytest.raises(mo.UnavailableError) as caught:
         cut.there.check(counts("looked"))
-    assert "nothing was done by this" in caught.value.problems[0].notes
+    assert "nothing was changed" in caught.value.problems[0].notes
     assert cut.written() == Counter({"policy-activated": 1})
 
 
@@ -179,7 +179,7 @@ def test_who_is_not_there_did_nothing(tmp_path: Path) -> None:
         nobody.submit(counts("lost"))
     assert caught.value.problems[0].notes == (
         f"asked {retry_connection.ATTEMPTS_MAX} times; at last: it cannot be reached",
-        "nothing was done by this",
+        "nothing was changed",
     )
 
 

@@ -38,7 +38,7 @@ def mistake(url: str, ca_file: Path | None = None) -> mo.UnavailableError:
         there.submit(counts("x"))
     assert SECRET not in "".join(traceback.format_exception(caught.value))
     assert caught.value.code.value == "MOD842"
-    assert "nothing was done by this" in caught.value.problems[0].notes
+    assert "nothing was changed" in caught.value.problems[0].notes
     return caught.value
 
 
@@ -47,7 +47,7 @@ def mistake(url: str, ca_file: Path | None = None) -> mo.UnavailableError:
     [
         ("127.0.0.1", HOUR, False, "is not trusted", "ca_file"),
         ("127.0.0.2", HOUR, True, "is for another name", "the name"),
-        ("127.0.0.1", -HOUR, True, "is not valid at this time", "clock"),
+        ("127.0.0.1", -HOUR, True, "is not valid now", "clock"),
     ],
 )
 def test_a_certificate_that_does_not_hold(

@@ -174,7 +174,7 @@ def test_a_contract_is_there_for_whom_it_is(desk: Desk, who: str) -> None:
     assert found.headers["etag"] == f'"{found.json()["digest"]}"'
     assert desk.server.get(who, f"{path}/approvals").json()["words"] == []
     (listed,) = desk.server.get(who, CONTRACTS).json()["contracts"]
-    assert listed["stage"] == "2 more must agree for `people`: `olga`, `pavel`"
+    assert listed["stage"] == "2 more must approve for `people`: `olga`, `pavel`"
 
 
 def test_who_only_looks_on_does_nothing(desk: Desk) -> None:

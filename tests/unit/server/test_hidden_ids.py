@@ -99,7 +99,7 @@ def unusable(name: str) -> dict[str, Any]:
     """Return all that is told of an id that is taken by what is hidden."""
     message, remedy = (
         f"the id `{name}` cannot be used",
-        "give the release an id of its own",
+        "give the release a different id",
     )
     return {
         "type": "/docs/errors#MOD703",

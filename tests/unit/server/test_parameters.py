@@ -39,7 +39,7 @@ def test_what_is_not_taken_is_refused_everywhere(server: Served) -> None:
             )
             told = answered.json()
             assert (answered.status_code, told["code"]) == (400, "MOD840"), where
-            assert "`lost` is not taken here" in told["detail"], where
+            assert "`lost` is not allowed here" in told["detail"], where
             assert all(name in told["help"] for name in known), where
         nobody = server.client.request(method, where, params={"lost": "1"})
         assert nobody.status_code == 401, where
@@ -102,11 +102,11 @@ def test_what_an_address_takes_is_told_where_it_is_not(server: Served) -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ("/rules?limit=x", "the parameter `limit` is not a whole number"),
+        ("/rules?limit=x", "the parameter `limit` is not an integer"),
         ("/rules?limit=0", "the parameter `limit` is less than 1"),
         ("/rules?limit=501", "the parameter `limit` is more than 500"),
         ("/releases?status=lost", "the parameter `status.0` is not 'reserved', "),
-        ("/ledger/entries/x", "in the address, `seq` is not a whole number"),
+        ("/ledger/entries/x", "in the address, `seq` is not an integer"),
     ],
 )
 def test_a_form_that_is_not_taken_is_told_in_a_sentence(

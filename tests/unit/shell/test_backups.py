@@ -512,9 +512,9 @@ def test_a_copy_that_lost_something_gets_no_name(
 
     monkeypatch.setattr(backing_up, "fill", lossy)
     monkeypatch.setattr(restoring, "fill", lossy)
-    with pytest.raises(VerificationError, match="the copy is not what was read"):
+    with pytest.raises(VerificationError, match="the copy differs from the log"):
         back_up(open_store(source), tmp_path / "b.db")
-    with pytest.raises(VerificationError, match="the copy is not what was read"):
+    with pytest.raises(VerificationError, match="the copy differs from the log"):
         restore(source, address, ANY)
     assert not (tmp_path / "b.db").exists()
     assert entries(address) == []

@@ -84,7 +84,7 @@ def test_without_an_escrow_there_is_little_to_say(tmp_path: Path) -> None:
         "bits": none,
         "without_end": none,
     }
-    assert "No data lies in an escrow" in said(stated(world))
+    assert "This ledger has no data in escrow" in said(stated(world))
 
 
 def test_data_sets_are_told_with_their_owners_and_versions(world: World) -> None:
@@ -169,7 +169,7 @@ def test_a_score_on_exact_answers_is_told_loudly_in_bits(scored: World) -> None:
     bea, amir = told(scored)["bits"]
     assert {bea["person"], amir["person"]} == {"amir", "bea"}
     assert (bea["told"], bea["may_follow"], bea["allowed"]) == (0, 5, 20)
-    assert "Scores on exact answers went out" not in page(stated(scored))
+    assert "Scores on exact answers were disclosed" not in page(stated(scored))
     scored.agree("raw")
     scored.office("bea").receive("raw")
     scored.office("bea").receive("raw")  # To be told twice is to be told once.
@@ -181,7 +181,7 @@ def test_a_score_on_exact_answers_is_told_loudly_in_bits(scored: World) -> None:
     assert [one["to"] for one in raw["let_go"]] == ["bea", "bea"]
     assert raw["disclosed"]["seq"] < raw["let_go"][0]["seq"]
     text = page(stated(scored))
-    assert "Scores on exact answers went out under 1 contract." in text
+    assert "Scores on exact answers were disclosed under 1 contract." in text
     assert text.index("went out under") < text.index("Verification")
     assert "5 bits outside differential privacy" in said(stated(scored))
 
@@ -222,7 +222,7 @@ def test_a_run_without_an_end_is_told(
     contract = told(world)["contracts"][-1]
     assert [one["how"] for one in contract["runs"]] == ["failed", "no end"]
     assert contract["state"] == "running"
-    assert "run 2, no end" in said(stated(world))
+    assert "run 2, unfinished" in said(stated(world))
 
 
 def test_signed_words_are_told_with_their_keys(tmp_path: Path) -> None:

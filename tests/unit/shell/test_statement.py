@@ -151,7 +151,7 @@ def test_what_was_accepted_is_told_beside_what_it_came_to(tmp_path: Path) -> Non
     assert later["cells_denying"] == 2
     assert later["spent"] != then["spent"]
     assert "over in 2 cells; accepted at " in said
-    assert "in the cells that are over" in said
+    assert "in the cells that are finished" in said
     for rule in _list(told_of(ledger)["rules"]):
         assert (rule["accepted_at"] is None) == (not rule["accepted"])
 
@@ -178,7 +178,7 @@ def test_nobody_vouches_where_no_key_was_named(path: Path) -> None:
     with opened_bundle(path) as source:
         said = " ".join(read(page(report_on(source, Trust()))).said)
     assert "no entry" in said
-    assert "could have written all of it anew" in said
+    assert "could have rewritten all of it" in said
 
 
 @pytest.mark.spec("AUD-9")
@@ -191,7 +191,7 @@ def test_losses_that_are_believed_are_told(tmp_path: Path, many: int) -> None:
     reader = read(page(old))
     said = " ".join(reader.said)
     count = "1 release" if many == 1 else f"{many} releases"
-    assert f"{count} could not be priced again, and the stored losses are" in said
+    assert f"{count} could not be priced again; their recorded losses are taken" in said
     assert ("The first 5 of them" in said) == (many > 5)
     rows = old.verified.report.unpriced.first
     assert len(rows) == min(many, 5)

@@ -90,11 +90,11 @@ def test_a_change_of_the_policy_is_told_from_its_proposal_on(office: Office) -> 
     pavel.reject_policy(compiled(WIDER), reason="too wide")
     waiting = said(office.statement())
     digest = compiled(WIDER).policy.digest
-    assert "What still waits" in waiting
+    assert "Pending approvals" in waiting
     assert f"policy wider ({digest[:12]}) | ann, 2026-05-01 12:00 UTC (entry 2)" in (
         waiting
     )
-    assert "rejected by pavel, who must take that back" in waiting
+    assert "rejected by pavel, who must withdraw that" in waiting
     pavel.reject_policy(compiled(WIDER), reason="still")
     pavel.approve_policy(compiled(WIDER), reason="well then", key=key(2))
     olga.approve_policy(compiled(WIDER), reason="agreed", key=key(1))
@@ -102,7 +102,7 @@ def test_a_change_of_the_policy_is_told_from_its_proposal_on(office: Office) -> 
     statement = office.statement()
     text = said(statement)
     assert "Nothing awaits approval." in text
-    assert "What still waits" not in text
+    assert "Pending approvals" not in text
     assert (
         "Somebody agreed or refused 4 times. Signed: 2, and all signatures are valid;"
         " by a key that the policy of the day names for whoever spoke: 1."

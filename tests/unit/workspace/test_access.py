@@ -416,7 +416,7 @@ def test_a_unit_that_is_another_one_by_now_bounds_nobody(
     ws = workspace(tmp_path, policy=None)
     (problem,) = refused(ws, "old").problems
     assert problem.code is Code.POLICY_CONFLICT
-    assert problem.notes == (f"the unit `{unit}` was another one when it was charged",)
+    assert problem.notes == (f"the unit `{unit}` had another definition when it was charged",)
     ws.submit(described("new"))
     assert exported(ws, "new").grants
     # What was changed back was another one meanwhile.
@@ -705,4 +705,4 @@ def test_a_mistake_is_told_to_people_unless_json_is_asked_for(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     begun(tmp_path).submit(described("r-1"))
-    assert run("--plan", "p-1", code=4).startswith("error[MOD804]: the ledger knows no")
+    assert run("--plan", "p-1", code=4).startswith("error[MOD804]: unknown")

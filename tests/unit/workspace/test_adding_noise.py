@@ -119,7 +119,7 @@ def test_each_mechanism_is_answered_once_and_inside(tmp_path: Path) -> None:
         use.noise("n", [1])
     with use:
         use.noise("n", [1])
-        with pytest.raises(ConflictError, match="ran already"):
+        with pytest.raises(ConflictError, match="has already run"):
             use.noise("n", [1])
     with pytest.raises(ConflictError, match="after the block"):
         use.noise("n", [1])

@@ -152,7 +152,7 @@ def test_who_asks_for_a_correction_does_not_approve_it(
     before = ann.state().digest()
     with pytest.raises(ApprovalError) as raised:
         person(tmp_path, name).governance.approve("old", **WHY)
-    assert "who asks for it does not approve it" in raised.value.render()
+    assert "the requester cannot approve it" in raised.value.render()
     assert person(tmp_path, "bob").state().digest() == before
 
 
@@ -321,12 +321,12 @@ def cheaper(release: RecordedRelease) -> RecordedRelease:
 @pytest.mark.parametrize(
     ("change", "by", "why"),
     [
-        (lambda body: body, "ann", "asks for the correction, and agrees to it"),
-        (lambda body: body, " ANN", "asks for the correction, and agrees to it"),
+        (lambda body: body, "ann", "requested the correction, and approves it"),
+        (lambda body: body, " ANN", "requested the correction, and approves it"),
         (
             lambda body: structs.replace(body, before=cheaper(body.before)),
             "bob",
-            "it was not described before as the entry says",
+            "its earlier description differs from the entry",
         ),
         (
             lambda body: structs.replace(body, release=cheaper(body.release)),
@@ -336,13 +336,13 @@ def cheaper(release: RecordedRelease) -> RecordedRelease:
         (
             lambda body: structs.replace(body, release=body.before),
             "bob",
-            "nobody asks for this correction",
+            "nobody has requested this correction",
         ),
         (lambda body: structs.replace(body, policy="f" * 64), "bob", "was not active"),
         (
             lambda body: structs.replace(body, approved_by=("eve",)),
             "bob",
-            "names others than those who agreed",
+            "names approvers who did not approve",
         ),
     ],
 )

@@ -238,7 +238,7 @@ def test_who_asks_is_told_that_they_do_not_count(tmp_path: Path) -> None:
     with pytest.raises(ApprovalError) as caught:
         of(tmp_path, "Olga").submit(PUBLIC)
     told = caught.value.render()
-    assert "missing 1 more and nobody is left to ask" in told
+    assert "missing 1 more and no approver is left" in told
     assert "not counted: olga, who asks for it" in told
     assert "help: let somebody else ask for it" in told
     assert of(tmp_path, "ann").submit(PUBLIC).allowed
@@ -307,7 +307,7 @@ def test_conflicts_are_accepted_one_by_one(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         office.activate(new, reason="much less", accept=["global @standard"])
     assert len(caught.value.problems) == 1
-    with pytest.raises(InputError, match="nothing in conflict is called"):
+    with pytest.raises(InputError, match="no conflict is named"):
         office.activate(new, reason="much less", accept=["global", "attr:age"])
     assert len(bodies(tmp_path)) == 4
     office.activate(new, reason="much less", accept=["global"])
@@ -418,7 +418,7 @@ def test_a_rule_over_its_limit_denies_in_the_cells_that_are_over(
     with pytest.raises(InputError) as caught:
         office.activate(tight, reason="less")
     told = caught.value.render()
-    assert "it then denies what it is about, in the cells that are over:" in told
+    assert "it then denies what it is about, in the cells that are finished:" in told
     office.activate(tight, reason="less", accept=["global"])
     for region, allowed in (("EU", False), ("US", True)):
         tiny = counts(f"tiny-{region}", rho="1e-9", where={"region": region})
@@ -471,7 +471,7 @@ def test_what_nobody_knows_is_assumed_and_written_down(tmp_path: Path) -> None:
         "the mechanism: no `where` stated: everybody",
         "the mechanism: no `periods` stated: all of time",
         "the mechanism: no `groups` stated: all",
-        "`released_on` is not stated: the day on which it is recorded",
+        "`released_on` is not stated: the day of recording",
     )
     for one in body.assumptions:
         assert f"assumed: {one}" in decision.explain()

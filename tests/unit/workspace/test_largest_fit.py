@@ -303,7 +303,7 @@ def test_all_that_passes_by_itself_is_kept(seed: int) -> None:
     tried = Trials(parted.look(compiled, history), asked)
     atoms: set[Any] = set(PEOPLE) if key == "where" else set(MONTHS)
     fit = largest_fit(tried, key)
-    if "which tells about all periods" in " ".join(fit.why):
+    if "which covers all periods" in " ".join(fit.why):
         return
     alone = {
         atom
@@ -389,9 +389,9 @@ def test_what_cannot_help_is_said_at_once() -> None:
     assert "its unit `user` has no periods" in fit.why[0]
     static = release("asked", mechanism(attributes=["born", "pay"]), periods="2026-03")
     fit = largest_fit(trials(static, policy(), full), "periods")
-    assert fit.why == ("it reads `born`, which tells about all periods",)
+    assert fit.why == ("it reads `born`, which covers all periods",)
     fits = trials(release("asked", mechanism()), policy())
-    assert largest_fit(fits, "where").why == ("all of it passes: nothing is left out",)
+    assert largest_fit(fits, "where").why == ("all of it is allowed: nothing is left out",)
 
 
 def test_rows_are_not_chosen_by_what_is_not_read() -> None:

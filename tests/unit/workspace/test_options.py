@@ -121,7 +121,7 @@ def test_a_denial_tells_who_filled_the_cell_and_what_would_pass(tmp_path: Path) 
         assert "pay @standard" in said
         assert "country CH, 2026-04" in said
         assert "spent by b (rho 0.35, 77 %), a (rho 0.1, 22 %)" in said
-        assert "Gaussian noise may still cost rho 0.05 there" in said
+        assert "remaining for a Gaussian mechanism: rho = 0.05" in said
         assert "would be allowed with: counts: sigma 3.163 instead of 2" in said
         assert "spent by" not in decision.explain(deep=False)
         told = decision.to_dict(deep=True)["explanation"]

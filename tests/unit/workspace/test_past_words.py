@@ -118,7 +118,7 @@ def test_a_unit_is_not_redefined_under_a_name_that_losses_were_recorded_for(
     assert refused(tmp_path, changed) == [
         (
             Code.UNIT_REDEFINED,
-            f"the unit `time` is redefined under its name: {told}",
+            f"the unit `time` is redefined under the same name: {told}",
         )
     ]
     named_anew = changed.replace("  time:", "  other:").replace(
@@ -261,7 +261,7 @@ def test_an_audit_names_the_rules_that_show_too_little(tmp_path: Path) -> None:
     assert caught.value.code is Code.UNIT_REDEFINED
     told = caught.value.render()
     assert "period day -> month" in told
-    assert "these rules would show too little: all" in told
+    assert "these rules would undercount: all" in told
     rows = [(one.seq, one.payload, one.hash) for one in of(tmp_path).records()]
     found = audited_again(lambda: rows)
     assert found.understated == ["all"]
@@ -318,7 +318,7 @@ def test_whether_a_new_attribute_is_a_dropped_one_is_asked(tmp_path: Path) -> No
     ((code, message),) = refused(tmp_path, RENAMED)
     assert code is Code.ATTRIBUTE_DROPPED
     assert message == "the attribute `page` is gone, and one of `site` may be it"
-    with pytest.raises(InputError, match="nothing in conflict is called"):
+    with pytest.raises(InputError, match="no conflict is named"):
         activate(tmp_path, RENAMED, "attribute:town")
     activate(tmp_path, RENAMED, "attribute:page")
     assert of(tmp_path).state().policies[-1].accepted == ("attribute:page",)
@@ -389,7 +389,7 @@ def test_diff_simulate_and_activate_name_what_is_in_the_way(
     monkeypatch.chdir(tmp_path)
     of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     Path("next.yaml").write_text(RENAMED.replace("period: day", "period: month"))
-    unit = "the unit `time` is redefined under its name: period day -> month"
+    unit = "the unit `time` is redefined under the same name: period day -> month"
     attribute = "the attribute `page` is gone, and one of `site` may be it"
     diff = run("policy", "diff", "active", "next.yaml", "--ledger", "ledger.db")
     assert diff.exit_code == 4

@@ -152,7 +152,7 @@ def test_each_request_that_is_not_accepted_is_told_why(tmp_path: Path) -> None:
         " other, small",
     )
     assert plan.why_not("later")[1:] == (
-        "all (group 9): nothing is unlocked there: group 9 has not begun",
+        "all (group 9): nothing is unlocked: group 9 has not begun",
         "wait, or name only groups that are open:  groups: {from: 1, to: 3}",
     )
     assert plan.why_not("there") == ("it is reserved already",)
@@ -317,7 +317,7 @@ def test_a_forged_plan_reserves_nothing(tmp_path: Path) -> None:
     over = asked_anew(plan, "big", outcome=Outcome.ACCEPTED, text=greedy.text())
     cases = {
         "denied by all": forged(plan, accepted=("small", "other", "big"), asked=over),
-        "it costs something else by now": forged(
+        "its loss has changed": forged(
             plan, asked=asked_anew(plan, "small", text=text.replace("0.2", "0.02"))
         ),
         "it cannot be read": forged(plan, asked=asked_anew(plan, "small", text="{")),
@@ -420,7 +420,7 @@ def test_a_plan_takes_no_id_that_somebody_else_asks_for(tmp_path: Path) -> None:
     ann.governance.request(wanted, reason="for the report")
     (other,) = requests(described("b", "0.05"))
     plan = ws.rounds.plan([other])
-    assert plan.why_not("b") == ("somebody else asks for another release of this id",)
+    assert plan.why_not("b") == ("somebody else requested another release with this id",)
     eager = asked_anew(plan, "b", outcome=Outcome.ACCEPTED, text=other.text(), why=())
     with pytest.raises(ConflictError, match="somebody else asks") as refused:
         ws.rounds.commit(forged(plan, accepted=("b",), asked=eager))

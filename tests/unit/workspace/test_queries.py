@@ -256,11 +256,11 @@ def test_a_second_run_is_refused_in_words_about_queries(world: World) -> None:
     with pytest.raises(StoppedError):
         run(world, asked.query())
     world.fail_at = ""
-    with pytest.raises(ConflictError, match="was started before") as caught:
+    with pytest.raises(ConflictError, match="was already started") as caught:
         run(world, asked.query())
     assert caught.value.code is Code.RELEASE_STATE
     run(world, asked.query(release="other", loss={"user-day": {"rho": 0.01}}))
-    with pytest.raises(ConflictError, match="was answered already") as caught:
+    with pytest.raises(ConflictError, match="was already answered") as caught:
         run(world, asked.query(release="other", loss={"user-day": {"rho": 0.01}}))
     assert caught.value.code is Code.RELEASE_STATE
     assert "new loss" in caught.value.problems[0].help

@@ -105,7 +105,7 @@ def test_it_runs_once_and_only_inside(ledger: Workspace) -> None:
         use.query(query, ROWS)
     with use:
         use.query(query, ROWS)
-        with pytest.raises(ConflictError, match="ran already"):
+        with pytest.raises(ConflictError, match="has already run"):
             use.query(query, ROWS)
     with pytest.raises(ConflictError, match="after the block"):
         use.query(query, ROWS)
@@ -115,7 +115,7 @@ def test_it_runs_once_and_only_inside(ledger: Workspace) -> None:
 def test_a_mechanism_that_was_used_otherwise_is_used_up(ledger: Workspace) -> None:
     with ledger.use("views") as use:
         use.claim("views")
-        with pytest.raises(ConflictError, match="ran already"):
+        with pytest.raises(ConflictError, match="has already run"):
             use.query(asked.query(), ROWS)
 
 

@@ -276,10 +276,10 @@ def test_who_ever_asked_for_a_release_does_not_approve_it(ledger: Ledger) -> Non
             lambda: olga.approve(PUBLIC, reason="fine"),
         )
 
-    assert "who asks for it does not approve it" in agreed()
+    assert "the requester cannot approve it" in agreed()
     olga.withdraw_request("r-1", reason="let ann ask")
     ledger.of("ann").governance.request(PUBLIC, reason="for olga")
-    assert "who asks for it does not approve it" in agreed()
+    assert "the requester cannot approve it" in agreed()
     olga.approve(CHANGED, reason="other contents was never hers")
 
 
@@ -400,7 +400,7 @@ def test_a_policy_is_proposed_read_and_approved_by_its_digest(ledger: Ledger) ->
         Code.NEEDS_APPROVAL,
         lambda: pavel.approve_policy(digest, reason="mine"),
     )
-    assert "who asks for it does not approve it" in told
+    assert "the requester cannot approve it" in told
     said = olga.approve_policy(digest[:12], reason="fine")
     assert said.weighed is not None
     assert said.weighed.conflicts == ()

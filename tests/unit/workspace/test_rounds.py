@@ -95,7 +95,7 @@ def test_what_reads_several_groups_is_held_to_the_one_of_which_least_is_unlocked
     assert ws.check(asks("both", 0.8, [{"from": 1, "to": 2}])).allowed
     assert not ws.check(asks("all", 0.5, [{"from": 1, "to": 3}])).allowed
     told = ws.check(asks("far", 0.1, [{"from": 1, "to": 4}])).explain()
-    assert "nothing is unlocked there: group 4 has not begun\n" in told
+    assert "nothing is unlocked: group 4 has not begun\n" in told
     everybody = asks("everybody", 0.1, [{"from": 1, "to": 3}])
     del everybody["groups"]
     assert not ws.check(everybody).allowed
@@ -114,7 +114,7 @@ def locked(ws: Workspace, *groups: object, rho: float = 0.001) -> list[str]:
     (loss,) = [one for one in ws.check(release).verdict.losses if one.locked]
     assert loss.share == 0
     assert not loss.allowed
-    return [lines[place].removeprefix("nothing is unlocked there: "), lines[place + 1]]
+    return [lines[place].removeprefix("nothing is unlocked: "), lines[place + 1]]
 
 
 @pytest.mark.spec("DEC-11")
@@ -122,7 +122,7 @@ def test_a_denial_says_of_which_group_nothing_is_unlocked_and_why(
     tmp_path: Path,
 ) -> None:
     ws = workspace(tmp_path, "closed")
-    first = "the next group begins with the next round:  modicum plan open"
+    first = "the next group starts with the next round:  modicum plan open"
     assert locked(ws, 1) == ["group 1 has not begun", first]
     for _ in range(4):
         ws.rounds.open()
@@ -155,7 +155,7 @@ def test_a_denial_says_that_the_round_unlocks_nothing_of_a_unit(tmp_path: Path) 
     ws = small.workspace(tmp_path, policy=plain)
     ws.init()
     ws.rounds.open(unlocked={"patient": Fraction(0)})
-    helps = "unlock some of it:  modicum plan open ID --unlock patient=SHARE"
+    helps = "unlock a share:  modicum plan open ID --unlock patient=SHARE"
     why = ["the open round has `patient` at 0 % of every budget", helps]
     assert locked(ws) == locked(ws, 1) == why
     losses = ws.check(asks("r", 0.1, [1])).verdict.losses
@@ -187,7 +187,7 @@ def test_the_cell_is_shown_that_is_over_its_own_limit_by_the_most(
         ("group 3", 2),
     ]
     told = ws.check(asks("all", 0.15, [{"from": 1, "to": 3}])).explain()
-    assert "2 cells deny; this one is over its limit by the most rho\n" in told
+    assert "2 cells deny; this one exceeds its limit by the most rho\n" in told
 
 
 def test_what_retired_is_closed_if_the_policy_says_so(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_units_are_unlocked_by_hand(tmp_path: Path) -> None:
     assert dict(opened.unlocked) == {"visit": Fraction(333333, 10**6)}
     with pytest.raises(ConflictError, match="unlocks less for `visit`"):
         ws.rounds.open(unlocked={"visit": Fraction(1, 4)})
-    with pytest.raises(ConflictError, match="was opened before"):
+    with pytest.raises(ConflictError, match="was already opened"):
         ws.rounds.open("round-1")
     with pytest.raises(InputError) as unknown:
         ws.rounds.open(unlocked={"nobody": Fraction(1)})
@@ -281,7 +281,7 @@ def test_who_tries_again_opens_no_second_round(tmp_path: Path) -> None:
     ("body", "why"),
     [
         (GroupActivated(7, "round-4"), "group 7 becomes active in round number 4"),
-        (GroupRetired(3, "round-4"), "group 3 retires before it had all its turns"),
+        (GroupRetired(3, "round-4"), "group 3 retires before all its rounds"),
         (PlanCommitted("p", "round-4", "0" * 64, ("ghost",)), "which is not there"),
         (PlanCommitted("p", "round-4", "0" * 64, ("canceled",)), "which is canceled"),
     ],

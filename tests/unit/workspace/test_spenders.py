@@ -149,7 +149,7 @@ def test_cells_that_cannot_be_told_apart_are_charged_for_others() -> None:
 def test_only_known_rules_and_cells_are_looked_at() -> None:
     compiled = policy()
     for named, said in (
-        ("pya", "no rule is about"),
+        ("pya", "no rule matches"),
         ("pay", "means 2 rules"),
     ):
         with pytest.raises(InputError) as caught:

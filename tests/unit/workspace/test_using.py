@@ -108,7 +108,7 @@ def test_each_mechanism_runs_once(ws: Workspace) -> None:
     with Use(ws, "r-1") as use:
         assert use.mechanisms == ("counts",)
         use.claim("counts")
-        with pytest.raises(ConflictError, match="ran already"):
+        with pytest.raises(ConflictError, match="has already run"):
             use.claim("counts")
         with pytest.raises(InputError, match="no mechanism `count`") as caught:
             use.claim("count")
@@ -148,7 +148,7 @@ def test_a_use_within_a_started_release_neither_starts_nor_posts(ws: Workspace) 
     with Use(ws, "r-1", within=first) as use:
         use.claim("counts")
     with (
-        pytest.raises(ConflictError, match="ran already"),
+        pytest.raises(ConflictError, match="has already run"),
         Use(ws, "r-1", within=first) as use,
     ):
         use.claim("counts")

@@ -235,11 +235,11 @@ def test_what_old_releases_do_not_say(ws: Workspace) -> None:
     found = under(ws, *edits)
     told = {(one.kind, one.subject, one.taken) for one in found.assumptions}
     assert told == {
-        ("label", "who", "not stated: taken as staff"),
+        ("label", "who", "not given: assumed staff"),
         ("label", "ml", "was black-box: taken as none"),
-        ("attribute", "diagnosis", "not known any more: no rule names it"),
-        ("attribute", "weight", "taken as not read"),
-        ("unit", "day", "no loss stated: taken as infinite"),
+        ("attribute", "diagnosis", "no longer known: no rule uses it"),
+        ("attribute", "weight", "assumed not read"),
+        ("unit", "day", "no loss given: assumed infinite"),
     }
     infinite = found.conflicts[0]
     assert infinite.rule.id == "global @standard"

@@ -53,13 +53,13 @@ class Guarantee:
         if (self.measure == "eps-delta") != (self.delta > 0) or not 0 <= self.delta < 1:
             raise _wrong(
                 f"delta {brief(self.delta)} does not go with {WORDS[self.measure]}",
-                "a delta lies between 0 and 1, and belongs to an epsilon",
+                "delta is between 0 and 1, and needs an epsilon",
             )
         orders = [order for order, _ in self.points]
         if (self.measure == "rdp") != bool(orders) or orders != sorted(set(orders)):
             raise _wrong(
-                "the orders do not rise, or there are none",
-                "a Renyi guarantee names its orders, each once",
+                "the orders are not increasing, or are missing",
+                "list the orders of a Renyi guarantee, each once",
             )
         if orders and orders[0] <= 1:
             raise _wrong(
@@ -87,17 +87,17 @@ class Target:
         if self.measure == "eps" and not 0 < self.at < 1:
             raise _wrong(
                 f"delta {brief(self.at)} is not between 0 and 1",
-                "give the delta at which epsilon is asked, such as 1e-6",
+                "give the delta of the epsilon, such as 1e-6",
             )
         if self.measure == "delta" and self.at < 0:
             raise _wrong(
                 f"epsilon {brief(self.at)} is negative",
-                "give the epsilon at which delta is asked",
+                "give the epsilon of the delta",
             )
         if self.measure == "rdp" and self.at <= 1:
             raise _wrong(
                 f"the order {brief(self.at)} is not above 1",
-                "give the order at which the divergence is asked",
+                "give the order of the divergence",
             )
 
 
@@ -171,7 +171,7 @@ def check_relation(proven: str, wanted: str) -> None:
         Problem(
             Code.NOT_SUPPORTED,
             "no guarantee under `substitute` implies one under `add-remove`",
-            notes=("the size of the data may be published for free under one only",),
+            notes=("only one of them allows publishing the size of the data at no cost",),
             help="prove the guarantee of the mechanism under `add-remove`",
         )
     )

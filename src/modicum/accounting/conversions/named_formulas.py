@@ -300,7 +300,7 @@ def _delta_left(g: Guarantee, delta: Fraction) -> Fraction:
             Problem(
                 Code.OUT_OF_RANGE,
                 f"the guarantee's own delta is larger than {brief(delta)}",
-                help=f"ask at a delta of at least {brief(g.times * g.delta)}",
+                help=f"use a delta of at least {brief(g.times * g.delta)}",
             )
         )
     return left
@@ -390,7 +390,7 @@ OF_EPSILON: tuple[Conversion, ...] = (
         _DP,
         "eps",
         _adaptive_epsilon,
-        "parameters may be chosen on the way, if a filter stops at this epsilon",
+        "parameters may be chosen adaptively, if a filter enforces this epsilon",
         "Whitehouse, Ramdas, Rogers & Wu 2023, Thm 1 (arXiv:2203.05481)",
     ),
     Conversion("basic", _DP, "eps", _basic_epsilon, "always", _BASIC),

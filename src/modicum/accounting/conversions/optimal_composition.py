@@ -38,7 +38,7 @@ _SUM_ERROR = Decimal("1e-45")
 # So many factors are multiplied exactly.
 _EXACT_FACTORS = 1000
 
-_NOT_ENOUGH = "none of delta is left for epsilon"
+_NOT_ENOUGH = "no delta is left for epsilon"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ def _too_much() -> InputError:
         Problem(
             Code.OUT_OF_RANGE,
             f"these guarantees compose to more than {WORK_MAX} different losses",
-            help="round the epsilons up to multiples of one step, so that losses meet,"
-            " or use `advanced` composition",
+            help="round the epsilons up to multiples of one step, or use `advanced`"
+            " composition",
         )
     )
 

@@ -106,10 +106,10 @@ def _candidates(
         raise InputError(
             Problem(
                 Code.NOT_SUPPORTED,
-                f"no conversion `{method}` leads from {WORDS[measure]} to"
+                f"no conversion `{method}` from {WORDS[measure]} to"
                 f" {WORDS[target.measure]}"
                 if target.measure != "eps"
-                else f"no conversion `{method}` leads from {WORDS[measure]} to epsilon",
+                else f"no conversion `{method}` from {WORDS[measure]} to epsilon",
                 help=f"choose {known}",
             )
         )
@@ -117,17 +117,17 @@ def _candidates(
 
 
 _NO_PURE = "its privacy loss may be unbounded, so no epsilon holds with delta 0"
-_TAIL = "where the guarantee fails, with probability delta, it says nothing at all"
+_TAIL = "with probability delta, the guarantee does not hold"
 
 #: Why there is no conversion.
 _REASONS: dict[tuple[str, str], str] = {
     ("rho", "pure"): _NO_PURE,
     ("mu", "pure"): _NO_PURE,
-    ("rdp", "pure"): "a divergence at some orders leaves the highest orders open",
+    ("rdp", "pure"): "a divergence at some orders does not bound the highest orders",
     ("rho", "mu"): "rho bounds moments of the loss, mu its whole distribution;"
     " only a mechanism known to be Gaussian has both",
-    ("rdp", "rho"): "some orders say nothing about all the others",
-    ("rdp", "mu"): "some orders say nothing about the whole distribution of the loss",
+    ("rdp", "rho"): "some orders do not bound all the others",
+    ("rdp", "mu"): "some orders do not determine the distribution of the loss",
     ("eps-delta", "pure"): _TAIL,
     ("eps-delta", "rho"): _TAIL,
     ("eps-delta", "mu"): _TAIL,
@@ -163,8 +163,8 @@ def _says_nothing(guarantee: Guarantee, target: Target) -> InputError:
     return InputError(
         Problem(
             Code.NOT_SUPPORTED,
-            f"nothing finite is known at order {brief(target.at)}",
+            f"no finite bound is known at order {brief(target.at)}",
             notes=(f"the highest order of the guarantee is {brief(highest)}",),
-            help="ask for an order up to that one",
+            help="use an order up to that one",
         )
     )

@@ -136,7 +136,7 @@ def zcdp_odometer(total: Total, *, start: Fraction, delta: Fraction) -> Epsilon:
             Problem(
                 Code.OUT_OF_RANGE,
                 f"an odometer needs a start above 0, got {brief(start)}",
-                help="give the rho that the first releases will have together",
+                help="give the expected total rho of the first releases",
             )
         )
     rho = total.units(RHO)
@@ -181,7 +181,7 @@ def _check_delta(delta: Fraction) -> None:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"delta must lie strictly between 0 and 1, got {brief(delta)}",
+                f"delta must be strictly between 0 and 1, got {brief(delta)}",
                 help="give the probability with which the bound may fail",
             )
         )

@@ -122,7 +122,7 @@ class Unlocking(Schedule):
         if not 0 <= self.slack <= 1:
             raise out_of_range(
                 f"the slack of unlocking is {brief(self.slack)}",
-                "it is a number from 0 to 1",
+                "it must be from 0 to 1",
             )
 
     def _early_share(self, age: int) -> Fraction:

@@ -45,6 +45,6 @@ KINDS = (
         "pate-gnmax",
         (noise_size("sigma", "standard deviation of each count's noise"),),
         lambda v: pate_gnmax(sigma=v["sigma"]),
-        relation="a change of everything that one teacher was given",
+        relation="a change of all training data of one teacher",
     ),
 )

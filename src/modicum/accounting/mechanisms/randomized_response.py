@@ -54,13 +54,13 @@ def randomized_response(*, truth: Fraction, values: int, answers: int) -> Curve:
     if truth * values < 1:
         raise _out_of_range(
             f"`truth` must be at least 1/values = 1/{values}, got {brief(truth)}",
-            "an answer that is false more often than by chance is the truth about its"
-            " opposite: turn it round",
+            "an answer that is false more often than by chance reveals the opposite:"
+            " invert it",
         )
     if truth >= 1:
         raise _out_of_range(
             f"`truth` must be below 1, got {brief(truth)}",
-            "an answer that is always true hides nothing",
+            "an answer that is always true has no privacy",
         )
     if truth * values == 1:
         return NOTHING  # Every answer is as likely as any other.

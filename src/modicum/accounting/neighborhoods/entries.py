@@ -159,8 +159,8 @@ def on_sample(entries: Sequence[Entry], draw: Draw) -> Entry:
                     Code.NOT_SUPPORTED,
                     f"`{entry.id}` is on the sample `{draw.name}`, but is not proven"
                     " for adding or removing one record",
-                    notes=("a sample of records amplifies only such a loss",),
-                    help="leave out the sample: the loss is then charged in full",
+                    notes=("sampling records amplifies only such a loss",),
+                    help="remove the sample: the full loss is then charged",
                 )
             )
     reads = [entry.reads for entry in entries]

@@ -84,7 +84,7 @@ class MetricScene:
     def worst(self, index: int) -> Worst:
         """Return the costliest pair of points in one coordinate of a loss."""
         if not self._moves:
-            return Worst(0, lambda: Move("none: no two points are near enough"))
+            return Worst(0, lambda: Move("none: no two points are close enough"))
         units = [total.units(index) for total in self._totals]
         best = max(range(len(units)), key=units.__getitem__)
         return Worst(units[best], lambda: self._moves[best])

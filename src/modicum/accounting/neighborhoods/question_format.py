@@ -110,7 +110,7 @@ def _check_relation(kind: Kind, entry: Entry, node: Node, *, sampled: bool) -> N
             f"`{kind.name}` holds for {kind.relation}, which is neither add-remove nor"
             " amplified by a sample",
             node,
-            help="say in `proven-for` which unit that is, with another `relation`",
+            help="name that unit in `proven-for`, with another `relation`",
         )
 
 
@@ -119,7 +119,7 @@ def _curve(fields: Fields, node: Node) -> tuple[Curve, Kind | None]:
     if (cost is None) == (mechanism is None):
         raise fail(
             Code.MISSING_KEY if cost is None else Code.KEYS_CONFLICT,
-            "an entry has either a `cost` or a `mechanism`",
+            "an entry has either `cost` or `mechanism`",
             node,
         )
     if cost is not None:
@@ -215,7 +215,7 @@ def _draw(node: Node) -> Draw:
     rate_node = fields.take("rate")
     rate = number(rate_node, "`rate`")
     if not 0 < rate <= 1:
-        raise fail(Code.OUT_OF_RANGE, "`rate` must lie in (0, 1]", rate_node)
+        raise fail(Code.OUT_OF_RANGE, "`rate` must be in (0, 1]", rate_node)
     fields.finish()
     return Draw(name, rate)
 
@@ -326,7 +326,7 @@ def _no_id_twice(read: list[tuple[Entry, Draw | None]], node: Node) -> None:
     for entry, _ in read:
         if entry.id in seen:
             raise fail(
-                Code.DUPLICATE_NAME, f"two entries are called `{entry.id}`", node
+                Code.DUPLICATE_NAME, f"two entries are named `{entry.id}`", node
             )
         seen.add(entry.id)
 
@@ -346,7 +346,7 @@ def _on_samples(read: list[tuple[Entry, Draw | None]], node: Node) -> list[Entry
                 Code.KEYS_CONFLICT,
                 f"the sample `{draw.name}` has two rates",
                 node,
-                help="another rate is another sample: give it another name",
+                help="give a sample with another rate another name",
             )
         else:
             draws[draw.name][1].append(entry)

@@ -114,7 +114,7 @@ def worst_pair_of_cells(
 
 # Pairs of cells times entries that are compared in all measures together.
 _TABLE_MAX = 20_000_000
-_NOT_FOUND = "not known: there are too many kinds of places to try them all"
+_NOT_FOUND = "unknown: there are too many places to try them all"
 
 
 @dataclass(frozen=True, slots=True)

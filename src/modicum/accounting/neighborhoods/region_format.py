@@ -56,9 +56,9 @@ def _values(node: Node, what: str) -> tuple[str, ...]:
     if len(found) == 2 and all(_DATE.fullmatch(value) for value in found):
         raise fail(
             Code.NOT_A_NUMBER,
-            f"{what} is two dates, and dates are not numbers here",
+            f"{what} is two dates, not two numbers",
             node,
-            help="count days from a first day, such as [0, 365]",
+            help="count days from the first day, such as [0, 365]",
         )
     return found
 
@@ -79,7 +79,7 @@ def _span(node: Node, what: str) -> Span:
         )
     low, high = (number(part, what) for part in parts)
     if low >= high:
-        raise fail(Code.OUT_OF_RANGE, f"{what} must rise from first to second", node)
+        raise fail(Code.OUT_OF_RANGE, f"{what} must be increasing", node)
     return Span(low, high)
 
 
@@ -99,7 +99,7 @@ def read_region(node: Node, axes: Mapping[str, Axis]) -> Region:
     """
     boxes = node.items if isinstance(node, Items) else (node,)
     if not boxes:
-        raise fail(Code.OUT_OF_RANGE, "`where` names no records at all", node)
+        raise fail(Code.OUT_OF_RANGE, "`where` matches no records", node)
     region = tuple(_box(box, axes) for box in boxes)
     with placed(node):
         return checked(region, axes)
@@ -114,7 +114,7 @@ def _box(node: Node, axes: Mapping[str, Axis]) -> Box:
         if axis is None:
             raise fail(
                 Code.UNKNOWN_ATTRIBUTE,
-                f"no axis is called `{key.text}`",
+                f"unknown axis `{key.text}`",
                 key,
                 help="known: " + (", ".join(axes) or "none"),
             )

@@ -172,13 +172,13 @@ def _holds_something(box: Box, axes: Mapping[str, Axis]) -> bool:
     for name, side in box.items():
         axis = axes.get(name)
         if axis is None:
-            raise _wrong(Code.UNKNOWN_ATTRIBUTE, f"no axis is called `{name}`")
+            raise _wrong(Code.UNKNOWN_ATTRIBUTE, f"unknown axis `{name}`")
         if isinstance(side, Span) != isinstance(axis, NumericAxis):
             kind = "numbers" if isinstance(axis, NumericAxis) else "values"
             raise _wrong(Code.WRONG_TYPE, f"the axis `{name}` has {kind}")
         if isinstance(side, Span) and side.low > side.high:
             raise _wrong(
-                Code.OUT_OF_RANGE, f"the span {side} of `{name}` ends before it begins"
+                Code.OUT_OF_RANGE, f"the span {side} of `{name}` ends before it starts"
             )
         if isinstance(side, Span) and isinstance(axis, NumericAxis):
             _check_within(name, side, axis.span)
@@ -199,8 +199,8 @@ def _check_within(name: str, side: Span, whole: Span) -> None:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"the span {side} of `{name}` leaves its axis {whole}",
-                notes=("an axis is the whole domain, and its end is not included",),
+                f"the span {side} of `{name}` exceeds its axis {whole}",
+                notes=("an axis covers the whole domain, without its end",),
                 help="make the axis longer, or the span shorter",
             )
         )

@@ -121,7 +121,7 @@ def axes_by_name(axes: Sequence[Axis]) -> dict[str, Axis]:
     found: dict[str, Axis] = {}
     for axis in axes:
         if axis.name in found:
-            raise _wrong(Code.DUPLICATE_NAME, f"two axes are called `{axis.name}`")
+            raise _wrong(Code.DUPLICATE_NAME, f"two axes are named `{axis.name}`")
         empty = (
             axis.span.low >= axis.span.high
             if isinstance(axis, NumericAxis)
@@ -164,10 +164,10 @@ def check_target(target: Target, axes: Mapping[str, Axis]) -> None:
 def _check_users(target: Users, axes: Mapping[str, Axis]) -> None:
     if target.along is not None and not isinstance(axes.get(target.along), NumericAxis):
         raise _wrong(
-            Code.UNKNOWN_ATTRIBUTE, f"no axis with numbers is called `{target.along}`"
+            Code.UNKNOWN_ATTRIBUTE, f"no numeric axis is named `{target.along}`"
         )
     if target.along is None and (target.windows or target.at_most):
-        raise _wrong(Code.MISSING_KEY, "windows and bounds on days need an axis")
+        raise _wrong(Code.MISSING_KEY, "windows and bounds on days need an axis of time")
     if target.at_most is not None and not 1 <= target.at_most <= _DAYS_MAX:
         raise _wrong(
             Code.OUT_OF_RANGE,
@@ -180,11 +180,11 @@ def _check_users(target: Users, axes: Mapping[str, Axis]) -> None:
     if target.change not in {Relation.ADD_REMOVE, Relation.ANY}:
         raise _wrong(
             Code.UNKNOWN_CHOICE,
-            "a user's records are there or not, or change in any way",
+            "use either presence or any change for a user's records",
         )
     for window in target.windows or ():
         if window.low.denominator != 1 or window.high.denominator != 1:
-            raise _wrong(Code.OUT_OF_RANGE, f"a window has whole ends, got {window}")
+            raise _wrong(Code.OUT_OF_RANGE, f"the ends of a window are integers, got {window}")
 
 
 def _wrong(code: Code, message: str) -> InputError:

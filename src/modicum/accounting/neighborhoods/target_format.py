@@ -113,7 +113,7 @@ def _name(node: Node, attributes: Collection[str]) -> str:
     if name not in attributes:
         raise fail(
             Code.UNKNOWN_ATTRIBUTE,
-            f"no axis and no `reads` names `{name}`",
+            f"no axis and no `reads` contains `{name}`",
             node,
             label=nearest(name, attributes),
             help="list every attribute of the data under `attributes`",

@@ -74,8 +74,8 @@ def refuse_future(release: RecordedRelease, now: str, mark: Mark | None = None) 
                     f"mechanism `{name}` reads no day before"
                     f" {date.fromordinal(first)}, and it was recorded on {now[:10]}",
                     mark,
-                    notes=("what is recorded as past read its rows already",),
-                    help="correct `periods`, or submit what is not out yet",
+                    notes=("a past release has already read its rows",),
+                    help="correct `periods`, or submit what is not yet published",
                 )
             )
     said = release.metadata.get("released_on", "")
@@ -89,8 +89,8 @@ def refuse_future(release: RecordedRelease, now: str, mark: Mark | None = None) 
                 Code.OUT_OF_RANGE,
                 f"`released_on` is {said}, and today is {now[:10]}",
                 mark,
-                notes=("what is recorded as past was out already",),
-                help="correct the date, or submit what is not out yet",
+                notes=("a past release is already published",),
+                help="correct the date, or submit what is not yet published",
             )
         )
 
@@ -176,7 +176,7 @@ def _assumptions(
     read = _which(release, [p in unknown for p in range(len(release.mechanisms))])
     if read:
         count = len(vocabulary.attributes)
-        yield f"{read}: nobody knows what was read: all {count} attributes"
+        yield f"{read}: unknown attributes: all {count} are assumed"
     for name, label in vocabulary.labels.items():
         said = [name in _labels_said(one) for one in release.mechanisms]
         unsaid = _which(release, [not one for one in said])
@@ -187,7 +187,7 @@ def _assumptions(
             )
     yield from _assumed_parts(release, vocabulary)
     if vocabulary.population.time_detail and "released_on" not in release.metadata:
-        yield "`released_on` is not stated: the day on which it is recorded"
+        yield "`released_on` is not stated: the day of recording"
 
 
 def _assumed_parts(release: RecordedRelease, vocabulary: Vocabulary) -> Iterator[str]:

@@ -281,7 +281,7 @@ class LedgerBalances:
             or body.release.id != standing.id
             or body.release.content != standing.content
         ):
-            raise ChainBreakError(seq, "it is not what was read before")
+            raise ChainBreakError(seq, "it differs from what was read before")
         return body.release
 
     def denied_before(self, denial: Event, read: Reader) -> int | None:
@@ -323,9 +323,9 @@ def _sealed(event: Event, state: State) -> Record:
     raise InputError(
         Problem(
             Code.NOT_TEXT,
-            "something of this cannot be written to a ledger, such as a number below 0",
+            "a value cannot be stored in a ledger, such as a negative number",
             notes=("nothing was written",),
-            help="say it in other numbers, and in texts without halves of characters",
+            help="use other numbers, and texts in valid Unicode",
         )
     )
 
@@ -458,7 +458,7 @@ def stale(given: CompiledPolicy, state: State) -> StaleError:
             Code.POLICY_STALE,
             f"the ledger's active policy is `{name}` ({digest[:12]}), not"
             f" `{given.policy.name}` ({given.policy.digest[:12]})",
-            notes=("a release is reserved only under the active policy",),
+            notes=("releases are reserved under the active policy only",),
             help="leave out  --policy  to use the active one; `check` may use any",
         )
     )

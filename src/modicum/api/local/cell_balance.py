@@ -124,7 +124,7 @@ def rule_named(compiled: CompiledPolicy, named: str) -> Rule:
         raise InputError(
             Problem(
                 Code.UNKNOWN_CHOICE,
-                f"the rule {named} looks at each release alone: nothing adds up in it",
+                f"the rule {named} checks each release alone: it has no balance",
             )
         )
     rules = [compiled.rules[number] for number in over_history]
@@ -132,8 +132,8 @@ def rule_named(compiled: CompiledPolicy, named: str) -> Rule:
         raise InputError(
             Problem(
                 Code.UNKNOWN_CHOICE,
-                f"`{named}` means {len(rules)} rules",
-                help="name one of  " + ",  ".join(rule.id for rule in rules[:20]),
+                f"`{named}` matches {len(rules)} rules",
+                help="choose one of  " + ",  ".join(rule.id for rule in rules[:20]),
             )
         )
     return rules[0]

@@ -98,7 +98,7 @@ class Decision(msgspec.Struct, frozen=True):
         """The decision in one line."""
         blocking, total = len(self.blocking), len(self.verdict.losses)
         if self.retry:
-            return f"{self.release}: stands already ({self.status})"
+            return f"{self.release}: already exists ({self.status})"
         if self.status == "recorded":
             over = len(self.over_limit)
             found = f"; {over} of {total} matching rules over their limit"
@@ -180,8 +180,8 @@ class Decision(msgspec.Struct, frozen=True):
             raise UsageError(
                 Problem(
                     Code.NOT_SUPPORTED,
-                    f"{self.release} was decided in a batch: nothing looks at it again",
-                    help="check it by itself",
+                    f"{self.release} was decided in a batch, and cannot be examined further",
+                    help="check it alone",
                 )
             )
         return self.again
@@ -205,8 +205,8 @@ class Decision(msgspec.Struct, frozen=True):
         return (
             *self.notices,
             *(
-                f"the cells of {unit} are too many to be told apart: it is charged to"
-                " more than it reads"
+                f"the cells of {unit} are too many to separate: it is charged to more"
+                " than it reads"
                 for unit in rounded
             ),
         )

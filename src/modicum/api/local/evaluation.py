@@ -90,7 +90,7 @@ def _refuse_guarded(
                         f" {guard.message}",
                         mark,
                         notes=(
-                            f"guard `{guard.name}` ({place(guard.mark)}) asks for"
+                            f"guard `{guard.name}` ({place(guard.mark)}) requires"
                             f" {words(guard.unless)}",
                         ),
                     )
@@ -187,16 +187,16 @@ def answer_to(
     book, state = asking.book, asking.book.state
     is_active = book.is_active(compiled)
     notices = [
-        f"no rule is about mechanism `{name}`: nothing limits it"
+        f"no rule matches mechanism `{name}`: nothing limits it"
         for name in verdict.uncovered
     ]
     if state.policy is None:
         notices.append(
-            f"{asking.ledger} holds nothing yet: this is decided on an empty ledger"
+            f"{asking.ledger} is empty: the decision assumes an empty ledger"
         )
     elif not is_active:
         notices.append(
-            "decided under another policy than the active one"
+            "decided under a policy that is not active"
             f" (`{state.policy.name}`, {state.policy.digest[:12]})"
         )
     notices.extend(_samples(recorded))
@@ -228,7 +228,7 @@ def _samples(recorded: RecordedRelease) -> Iterator[str]:
         sampled = words_of(one.description)
         if sampled:
             name = one.description.get("name", "?")
-            yield f"mechanism `{name}` runs {sampled}, which nobody may see"
+            yield f"mechanism `{name}` runs {sampled}, which must stay secret"
 
 
 def _derived(recorded: RecordedRelease) -> Iterator[str]:
@@ -280,9 +280,9 @@ def refuse_other(
             Problem(
                 Code.RELEASE_STATE,
                 f"release `{recorded.id}` is {known.status.value}: its loss is not"
-                " counted, and its id is not used again",
+                " counted, and its id cannot be reused",
                 mark,
-                help="submit it under a new id; if it happened, record it under one",
+                help="submit it under a new id; if it was published, record it under a new id",
             )
         )
 

@@ -353,7 +353,7 @@ class LedgerView:
                 answer = first_answer(asking, followed.balances, one.release, day)
                 every = every_period(one.release, one.compiled)
                 if every:
-                    notice = f"it names no `periods`: it is charged to {every}"
+                    notice = f"it has no `periods`: it is charged to {every}"
                     answer = replace(answer, notices=(*answer.notices, notice))
                 if not answer.allowed:
                     return answer
@@ -389,6 +389,6 @@ class LedgerView:
             Problem(
                 Code.NO_POLICY,
                 f"{self._store.name} has no active policy",
-                help="name one with  --policy policy.yaml",
+                help="give one with  --policy policy.yaml",
             )
         )

@@ -183,10 +183,10 @@ class LiveLedger:
             raise UnavailableError(
                 Problem(
                     Code.CLOCK_JUMPED,
-                    f"the clock of this machine jumped: it says {now[:19]}Z, and by the"
-                    f" time that went by it is {believed[:19]}Z",
-                    notes=("nothing is written, so that no reservation expires by it",),
-                    help="set the clock right; if it is right now, confirm that with "
+                    f"the clock of this machine jumped: it shows {now[:19]}Z, but by"
+                    f" elapsed time it is {believed[:19]}Z",
+                    notes=("nothing was written, so that no reservation expires by mistake",),
+                    help="correct the clock; if it is right now, confirm that with "
                     " modicum ledger annotate 'the clock is right: …'  on this machine",
                 )
             )
@@ -262,7 +262,7 @@ class LiveLedger:
         known, head = self._read_to
         if known and not is_entry(next(iter(read(known - 1)), None), head):
             raise lost_entries(
-                self._store.name, f"entry {known} is not the one that was read before"
+                self._store.name, f"entry {known} differs from the one that was read before"
             )
 
     def _refuse_shorter(self, read: Reader, seq: int) -> None:
@@ -282,8 +282,8 @@ class LiveLedger:
                     Code.LEDGER_UNWRITABLE,
                     f"the clock says {now[:10]}, and the last entry of"
                     f" {self._store.name} is of {last[:10]}",
-                    notes=("a time that was written once holds for all that follows",),
-                    help="set the clock right",
+                    notes=("times in the ledger never decrease",),
+                    help="correct the clock",
                 )
             )
 
@@ -305,9 +305,9 @@ def lost_entries(name: str, why: str) -> VerificationError:
     return VerificationError(
         Problem(
             Code.LEDGER_BROKEN,
-            f"the ledger {name} lost entries that were there: {why}",
-            notes=("nothing is decided, so that nothing is spent twice",),
-            help="stop all that use it; then put a copy that verifies in its place,"
-            " and remove its snapshot",
+            f"the ledger {name} has lost entries: {why}",
+            notes=("no decision was made, so that nothing is spent twice",),
+            help="stop everything that uses it; then replace it with a copy that"
+            " verifies, and remove its snapshot",
         )
     )

@@ -48,16 +48,16 @@ def past_point(
     """
     if isinstance(point, int):
         if not 1 <= point <= state.seq:
-            raise _unknown(f"there is no entry {point} yet, of {state.seq} entries")
+            raise _unknown(f"there is no entry {point} yet: the ledger has {state.seq} entries")
         return PastPoint(point, _time_of(point, store))
     at = _read_time(point)
     if at > now:
         if point != now[:10]:
-            raise _unknown(f"{point} is yet to come")
+            raise _unknown(f"{point} is in the future")
         at = now  # Today, as far as it has come.
     seq = _last_entry(at, state, store)
     if not seq:
-        raise _unknown(f"the ledger begins after {point}")
+        raise _unknown(f"the ledger starts after {point}")
     return PastPoint(seq, at)
 
 
@@ -104,7 +104,7 @@ class EarlierStore:
             UsageError: Always.
         """
         raise UsageError(
-            Problem(Code.LEDGER_UNWRITABLE, f"{self.name}: the past does not change")
+            Problem(Code.LEDGER_UNWRITABLE, f"{self.name}: a past state is read-only")
         )
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ def _time_of(seq: int, store: EventStore) -> str:
 
 
 def _no_time(point: str) -> UsageError:
-    return _unknown(f'"{point[:40]}" is neither the number of an entry nor a time')
+    return _unknown(f'"{point[:40]}" is neither an entry number nor a time')
 
 
 def _unknown(message: str) -> UsageError:

@@ -59,23 +59,23 @@ def with_noise(
         drawn = sorted(name for name in RELEASE_KINDS if _noise_of(name))
         raise fail(
             Code.DOES_NOT_FIT,
-            f"`{mechanism.name}` is `{mechanism.kind}`: modicum draws discrete noise",
-            notes=("what is drawn must be what is priced",),
-            help=f"reserve  {'  or  '.join(drawn)},  in steps of a size"
+            f"`{mechanism.name}` is `{mechanism.kind}`: modicum draws discrete noise only",
+            notes=("the noise must be the noise that is priced",),
+            help=f"reserve  {'  or  '.join(drawn)},  with a step size"
             " that you choose",
         )
     if mechanism.sampled:
         raise fail(
             Code.NOT_SUPPORTED,
-            f"`{mechanism.name}` runs on a secret sample, which nobody here draws",
-            help="ask a private query: it draws the sample itself",
+            f"`{mechanism.name}` runs on a secret sample, which modicum does not draw",
+            help="use a private query: it draws the sample itself",
         )
     known = mechanism.parameters
     if noise.scale not in known:
         raise fail(
             Code.MISSING_KEY,
             f"`{mechanism.name}` is reserved without `{noise.scale}`",
-            help=f"reserve it by `{noise.scale}` and `sensitivity`, not by its cost",
+            help=f"reserve it with `{noise.scale}` and `sensitivity`, not with its cost",
         )
     exact = known[noise.scale]
     scale = _float_above(exact) if noise.made is None else exact
@@ -116,9 +116,9 @@ def _whole(values: Iterable[SupportsIndex]) -> list[int]:
     raise InputError(
         Problem(
             Code.DATA_NOT_AS_DECLARED,
-            "noise is added to a list of whole numbers, and something else is in it",
-            help="round to steps of a size that you choose, and count in these; the"
-            " sensitivity is that of the rounded numbers",
+            "noise is added to a list of integers, and the list contains something else",
+            help="round to multiples of a step, and count in steps; the sensitivity"
+            " is that of the rounded numbers",
         )
     )
 
@@ -403,8 +403,8 @@ class Use(Reservation):
             raise UsageError(
                 Problem(
                     Code.NOT_SUPPORTED,
-                    "this workspace knows no other libraries",
-                    help="open it by  mo.open",
+                    "this workspace has no other libraries",
+                    help="open it with  mo.open",
                 )
             )
         return self._adapters
@@ -427,7 +427,7 @@ class Use(Reservation):
                 Problem(
                     Code.RELEASE_STATE,
                     f"nothing runs {self._state} the block that uses `{self.release}`",
-                    help="read rows inside of  with ws.use(…) as use:",
+                    help="read rows inside  with ws.use(…) as use:",
                 )
             )
 
@@ -448,9 +448,9 @@ class Use(Reservation):
             raise ConflictError(
                 Problem(
                     Code.RELEASE_STATE,
-                    f"mechanism `{mechanism}` of `{self.release}` ran already",
-                    notes=("what is reserved covers one run of it",),
-                    help="describe each run as a mechanism of its own",
+                    f"mechanism `{mechanism}` of `{self.release}` has already run",
+                    notes=("the reservation covers one run",),
+                    help="describe each run as a separate mechanism",
                 )
             )
 
@@ -470,7 +470,7 @@ class Use(Reservation):
                 before, or if this process is in the block of another use.
         """
         if self._state != "before":
-            raise _busy(f"the use of `{self.release}` is over")
+            raise _busy(f"the use of `{self.release}` has ended")
         if _NOW.setdefault("use", self) is not self:
             raise _busy("this process uses another reservation")
         try:
@@ -511,7 +511,7 @@ def _refuse_other_states(standing: Standing, *, within: bool) -> None:
             Problem(
                 Code.RELEASE_STATE,
                 f"release `{standing.id}` is {standing.status.value}, and not started",
-                help=f"run the script by  modicum release run {standing.id} -- …",
+                help=f"run the script with  modicum release run {standing.id} -- …",
             )
         )
 

@@ -349,7 +349,7 @@ def _holds_too_much(actor: str, loss: RuleLoss, held: list[str]) -> ConflictErro
             Code.HELD_TOO_MUCH,
             f"`{actor}` already holds {holds} reserved and not started under rule"
             f" `{loss.rule.id}`{where}, and this release adds {more}: one identity may"
-            f" hold {most} there",
+            f" hold {most}",
             notes=(
                 f"that is {brief(100 * loss.share)} % of the limit",
                 f"reserved and not started: {shown}{others}",
@@ -369,13 +369,13 @@ def _shortened(decision: Decision) -> Decision:
 
 def _not_counted(decision: Decision) -> Decision:
     """Return a denial that says what is missing if the release is out all the same."""
-    notice = "it is not counted: if it is out, record it with  release backfill"
+    notice = "not charged; if already published, record it with  release backfill"
     return replace(decision, notices=(*decision.notices, notice))
 
 
 def _denied_before(decision: Decision, seq: int) -> Decision:
     """Return a denial that the log tells of already, and where."""
-    notice = f"denied before, with entry {seq}; nothing changed, and none was added"
+    notice = f"denied before, with entry {seq}; nothing changed, and no entry was written"
     return replace(decision, notices=(*decision.notices, notice))
 
 

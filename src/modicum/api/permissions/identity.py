@@ -130,12 +130,12 @@ def refuse_joined(name: str, roles: Iterable[Role]) -> None:
             raise AccessError(
                 Problem(
                     Code.DUTIES_JOINED,
-                    f"`{name}` is {one.value} and {other.value}: these stay apart",
+                    f"`{name}` is {one.value} and {other.value}: these roles must be separate",
                     notes=(
-                        "who audits changes nothing, and who gives rights has no say"
+                        "an auditor changes nothing, and an admin decides nothing"
                         " about budgets",
                     ),
-                    help="give one of the roles to somebody else",
+                    help="assign one of the roles to somebody else",
                 )
             )
 
@@ -143,17 +143,17 @@ def refuse_joined(name: str, roles: Iterable[Role]) -> None:
 def _forbidden(who: Identity, action: Action, data_set: str | None) -> AccessError:
     about = f" for the data set `{data_set}`" if data_set is not None else ""
     if action in PEOPLE_ONLY and not who.is_present:
-        help_ = "a person does this, and not a program"
+        help_ = "only a person may do this, not a program"
         help_ += "" if who.is_service else " with their token: sign in"
     else:
         roles = ", ".join(role.value for role in Role if action in ALLOWED[role])
         wide = REACH[action] is Reach.LEDGER or data_set is None
         over = ", for all data sets" if wide and REACH[action] is not Reach.ANY else ""
-        help_ = f"it takes one of the roles {roles}{over}"
+        help_ = f"it needs one of the roles {roles}{over}"
     return AccessError(
         Problem(
             Code.FORBIDDEN,
-            f"`{who.name}` may not {IN_WORDS[action]}{about}",
+            f"`{who.name}` is not authorized to {IN_WORDS[action]}{about}",
             help=help_,
         )
     )
@@ -204,20 +204,20 @@ def identity_of(text: str) -> Identity:
         }:
             return Identity(name, _grants(grants), is_service, via)
         case _:
-            raise ValueError("it is no identity")
+            raise ValueError("it is not an identity")
 
 
 def _grants(found: Any) -> dict[Role, frozenset[str]]:
     """Return grants from JSON."""
     if not isinstance(found, dict):
-        raise ValueError("they are no grants")  # noqa: TRY004 - it is what was stored
+        raise ValueError("they are not grants")  # noqa: TRY004 - it is what was stored
     return {Role(role): _data_sets(sets) for role, sets in found.items()}
 
 
 def _data_sets(found: Any) -> frozenset[str]:
     """Return data sets from JSON."""
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise ValueError("they are no data sets")
+        raise ValueError("they are not data sets")
     return frozenset(found)
 
 

@@ -48,8 +48,8 @@ def token_id(text: str) -> str:
 def no_token(identifier: str) -> str:
     """Return what is said where there is no such token."""
     if not identifier:
-        return "there is no token by that id"
-    return f"there is no token `{identifier}`"
+        return "no token has that id"
+    return f"unknown token `{identifier}`"
 
 
 def secret_digest(secret: str) -> str:
@@ -112,8 +112,8 @@ class TokenTerms(TokenUse):
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
-                    f"a token is good for 1 second to {TOKEN_DAYS_MAX} days,"
-                    f" not for {self.seconds} seconds",
+                    f"a token lasts 1 second to {TOKEN_DAYS_MAX} days,"
+                    f" not {self.seconds} seconds",
                 )
             )
 

@@ -58,7 +58,7 @@ class Limits:
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
-                    f"a program has {self.seconds:g} seconds, and that is too short",
+                    f"a program has {self.seconds:g} seconds, which is too short",
                     help=f"give it {least:g} seconds or more, or less memory",
                 )
             )
@@ -348,8 +348,8 @@ def _read(data: bytes, kind: str) -> dict[str, Any]:
         raise VerificationError(
             Problem(
                 Code.LEDGER_BROKEN,
-                "what lies in the vault is not what the ledger says",
-                help="look whose vault this is",
+                "the vault differs from the ledger",
+                help="check that this is the right vault",
             )
         )
     return found

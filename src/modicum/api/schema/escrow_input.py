@@ -96,7 +96,7 @@ def _plain(node: Node) -> PlainValue:
             if found.denominator != 1:
                 raise fail(
                     Code.WRONG_TYPE,
-                    "an argument of a program is no fraction",
+                    "an argument of a program cannot be a fraction",
                     node,
                     help='write it as a text, as in `"0.25"`',
                 )
@@ -273,8 +273,8 @@ class RawSignalProposal(SignalProposal, frozen=True, kw_only=True, tag="raw-sign
         super().__post_init__()
         if (self.width is UNSET) is not self.exact:
             raise conflict(
-                "a raw signal is told in bins of a `width`, or `exact`",
-                "write one of both; `exact: true` takes two people who agree",
+                "a raw signal is released in bins of a `width`, or `exact`",
+                "give one of them; `exact: true` needs two approvers",
             )
 
 
@@ -314,5 +314,5 @@ class RiskInput(Input, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.file and self.query:
-            message = "`query` says which query of a `contract` is meant"
-            raise conflict(message, "leave it out beside a `file`")
+            message = "`query` selects a query of a `contract`"
+            raise conflict(message, "leave it out with a `file`")

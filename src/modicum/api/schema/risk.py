@@ -32,7 +32,7 @@ def column(node: Node, what: str) -> str:
     """Return the name of a column."""
     given = line(node, what)
     if not given:
-        raise fail(Code.BAD_NAME, f"{what} names no column", node)
+        raise fail(Code.BAD_NAME, f"{what} is empty", node)
     return given
 
 
@@ -165,13 +165,13 @@ class AnalysisInput(
         super().__post_init__()
         if self.choice and not self.chooses:
             raise conflict(
-                "`choice` means nothing without `tau` or `max_variance`", _REMEDY
+                "`choice` has no effect without `tau` or `max_variance`", _REMEDY
             )
         if self.statistic and not self.groups:
-            raise conflict("`statistic` means nothing without `groups`", _REMEDY)
+            raise conflict("`statistic` has no effect without `groups`", _REMEDY)
         for key in ("delta", "calibration"):
             if getattr(self, key) and self.mechanism != "gaussian":
-                raise conflict(f"`{key}` means nothing for Laplace noise", _REMEDY)
+                raise conflict(f"`{key}` has no effect for Laplace noise", _REMEDY)
         distinct = {*self.groups}
         if self.groups and not 2 <= len(distinct) == len(self.groups):
             raise InputError(

@@ -63,7 +63,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Refuse keys that conflict, or miss others."""
         if cls.one_of and sum(one in keys for one in cls.one_of) != 1:
             named = " and ".join(f"`{one}`" for one in cls.one_of)
-            raise conflict(f"one of {named} is given", "write one of both")
+            raise conflict(f"one of {named} is given", "give one of them")
         for key, others in cls.needs.items():
             for one in others:
                 if key in keys and one not in keys:

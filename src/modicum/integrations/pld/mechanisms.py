@@ -146,7 +146,7 @@ def _discrete_laplace(part: Part, _: Curve, interval: float) -> Any:
 def _discrete_gaussian(part: Part, _: Curve, interval: float) -> Any:
     v = dict(part.values)
     if v["sensitivity"].denominator != 1:
-        raise _unknown(part, "its sensitivity is not a whole number")
+        raise _unknown(part, "its sensitivity is not an integer")
     return library().from_discrete_gaussian_mechanism(
         below(v["sigma"]),
         sensitivity=int(v["sensitivity"]),
@@ -184,7 +184,7 @@ def _by_guarantee(part: Part, curve: Curve, interval: float) -> Any:
         likely = 1 / (1 + math.exp(-eps))
         return _on_grid({eps: likely, -eps: likely * math.exp(-eps)}, interval)
     if is_infinite(curve.mu2):
-        raise _unknown(part, "neither epsilon nor mu is proven of it")
+        raise _unknown(part, "neither epsilon nor mu is proven for it")
     sigma = precise(lambda: 1 / decimal_of(curve.mu2).sqrt())()
     return library().from_gaussian_mechanism(
         below(Fraction(sigma)), value_discretization_interval=interval
@@ -261,6 +261,6 @@ def library_errors() -> Iterator[None]:
                 Code.NOT_SUPPORTED,
                 "dp-accounting cannot put these mechanisms on a grid of losses",
                 notes=(str(error)[:200],),
-                help="very large losses are known by other measures only",
+                help="use another measure for very large losses",
             )
         ) from error

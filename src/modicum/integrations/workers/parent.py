@@ -113,9 +113,9 @@ class Worker:
             raise UsageError(
                 Problem(
                     Code.UNKNOWN_VERSION,
-                    f"the worker for {runner.library} speaks version"
-                    f" {greeting.protocol} of the protocol, and this is {PROTOCOL}",
-                    help="start this program again: modicum was changed meanwhile",
+                    f"the worker for {runner.library} uses version"
+                    f" {greeting.protocol} of the protocol, and this is version {PROTOCOL}",
+                    help="restart this program: modicum was upgraded",
                 )
             )
         runner.refuse_other_versions(greeting.versions)
@@ -138,7 +138,7 @@ class Worker:
                     Code.TOO_LARGE,
                     f"a request to {self._runner.library} has {len(line)} bytes, more"
                     f" than {LINE_MAX}",
-                    help="name fewer or shorter things",
+                    help="send fewer or shorter values",
                 )
             )
         if not self._close.alive:
@@ -188,8 +188,8 @@ class Worker:
             if left > 0 and selector.select(left):
                 return
         raise self._problem(
-            f"{self._runner.library} has not answered within {seconds:g} seconds",
-            help_="allow it more time, or less work",
+            f"{self._runner.library} has not responded within {seconds:g} seconds",
+            help_="increase the time limit, or reduce the work",
         )
 
     # --- what went wrong ---
@@ -198,21 +198,21 @@ class Worker:
         doing = self._runner.doing.get(answer.at, "working")
         return self._problem(
             f"{self._runner.library} failed {doing} ({answer.kind})",
-            "what it says is not shown: it may quote rows",
-            help_="try it in its own environment, on made-up rows, to see more",
+            "its error message is hidden: it may quote rows",
+            help_="try it in its own environment, on synthetic rows, for details",
         )
 
     def _gone(self) -> UnavailableError:
         return self._problem(
-            f"the process of {self._runner.library} ended without an answer",
-            help_="look whether it had enough memory, and whether somebody ended it",
+            f"the process of {self._runner.library} ended without a response",
+            help_="check that it had enough memory, and was not killed",
         )
 
     def _strange(self) -> UnavailableError:
         return self._problem(
-            f"the process of {self._runner.library} gave no answer of the protocol",
-            "what it said is not shown: it may quote rows",
-            help_="look whether the Python that was named is that of its environment",
+            f"the process of {self._runner.library} sent an invalid response",
+            "its output is hidden: it may quote rows",
+            help_="check that the given Python belongs to its environment",
         )
 
     def _problem(self, message: str, *notes: str, help_: str) -> UnavailableError:

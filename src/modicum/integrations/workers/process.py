@@ -50,8 +50,8 @@ def started(
             Problem(
                 Code.FILE_UNREADABLE,
                 f"{str(python)[:200]} could not be run"
-                f" ({error.strerror or 'the system refused'})",
-                help=f"name the Python of an environment with  {runner.install}",
+                f" ({error.strerror or 'permission denied'})",
+                help=f"give the Python of an environment with  {runner.install}",
             )
         ) from None
     assert process.stdin is not None

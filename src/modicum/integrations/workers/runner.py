@@ -47,7 +47,7 @@ class Runner:
                 Code.NOT_SUPPORTED,
                 f"{name} {what}; {self.library} is run with {name} "
                 + " or ".join(allowed),
-                notes=("nothing was started, and nothing is spent",),
+                notes=("nothing was started or spent",),
                 help=f"install it with  {self.install}",
             )
         )

@@ -100,5 +100,5 @@ def _list(plain: Plain) -> list[Plain]:
 
 def _integer(plain: Plain) -> int:
     if isinstance(plain, bool) or not isinstance(plain, int):
-        raise ValueError("a whole number was expected")  # noqa: TRY004 - bad data
+        raise ValueError("an integer was expected")  # noqa: TRY004 - bad data
     return plain

@@ -41,7 +41,7 @@ class ChainBreakError(VerificationError):
         problem = Problem(
             Code.LEDGER_BROKEN,
             f"the ledger is broken at entry {seq}: {why}",
-            help="nothing is decided on it; restore a backup and compare its head",
+            help="it cannot be used; restore a backup and compare its head",
         )
         super().__init__(problem)
 
@@ -54,7 +54,7 @@ class LaterEntryError(ChainBreakError):
         problem = Problem(
             Code.NOT_A_LEDGER,
             f"entry {seq} was written by a later version of modicum: {why}",
-            notes=("the ledger is not broken; going back to a backup loses losses",),
+            notes=("the ledger is not broken; restoring a backup would lose recorded losses",),
             help="use the version that wrote it, or a newer one",
         )
         self.problems = (problem,)
@@ -88,7 +88,7 @@ def _read(record: Record, seq: int, previous: str | None) -> Event:
     if record.seq != seq:
         raise ChainBreakError(seq, f"its number is {record.seq}")
     if digest(record.payload) != record.hash:
-        raise ChainBreakError(seq, "its contents do not have its hash")
+        raise ChainBreakError(seq, "its contents do not match its hash")
     found = codec.read_entry(record.payload)
     if found is not None and found.seq == seq and previous in (None, found.prev):
         return found.event
@@ -106,7 +106,7 @@ def _contents(payload: bytes, seq: int) -> dict[str, Plain]:
     if not isinstance(plain, dict) or plain.keys() != _FIELDS:
         raise ChainBreakError(seq, "it is not a record")
     if plain["seq"] != seq or isinstance(plain["seq"], bool):
-        raise ChainBreakError(seq, "it carries another number")
+        raise ChainBreakError(seq, "its number is different")
     return plain
 
 

@@ -172,7 +172,7 @@ class _Parser(NamedTuple):
 def _parser(kind: str, version: int) -> _Parser:
     own = _BY_NAME[kind]
     if not max(own.since, _QUICK_SINCE) <= version <= EVENT_VERSION:
-        message = "the strict reader must look"
+        message = "the strict reader must check"
         raise ValueError(message)
     codecs = sorted(event_codecs(kind, version).items())
     stored = [(name, Written if codec.parse else Any) for name, codec in codecs]
@@ -356,7 +356,7 @@ def mechanism_from_plain(
     exactly(fields, own | {"neighbors"} if "neighbors" in fields else own)
     part = _part(fields)
     if version == 1 and (part != EVERYTHING or fields["sampling"] is not None):
-        message = "version 1 knows neither parts of the data nor sampling"
+        message = "version 1 has neither parts of the data nor sampling"
         raise ValueError(message)
     losses = read_losses(fields["losses"])
     return RecordedMechanism(
@@ -389,7 +389,7 @@ def _neighbors(plain: Plain, units: Set[str]) -> dict[str, Relation]:
             message = f"a neighboring relation of `{unit}`, which has no loss"
             raise ValueError(message)
         if word not in RELATIONS or word == "add-remove":
-            message = f"`{word}` is not a neighboring relation that is written down"
+            message = f"`{word}` is not a stored neighboring relation"
             raise ValueError(message)
     if not neighbors:
         message = "the field `neighbors` is empty"
@@ -423,7 +423,7 @@ def _units(value: int | str) -> int:
         message = "a loss coordinate must be an integer or inf"
         raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
     if not 0 <= value < INFINITE:
-        message = "a loss coordinate must lie between 0 and infinity"
+        message = "a loss coordinate must be between 0 and infinity"
         raise ValueError(message)
     return value
 

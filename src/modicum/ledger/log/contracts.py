@@ -275,7 +275,7 @@ def _read_version(plain: Plain) -> Version:
 def _read_sorted(plain: Plain) -> tuple[str, ...]:
     texts = read_texts(plain)
     if list(texts) != sorted(set(texts)):
-        message = "texts must stand in alphabetical order, each once"
+        message = "texts must be in alphabetical order, without duplicates"
         raise ValueError(message)
     return texts
 

@@ -137,7 +137,7 @@ def read_number(plain: Plain) -> int:
         ValueError: If it has another form.
     """
     if isinstance(plain, bool) or not isinstance(plain, int) or plain < 0:
-        raise _other_form("a whole number")
+        raise _other_form("an integer")
     return plain
 
 

@@ -215,7 +215,7 @@ class _Replay:
 
     def _check_order(self, event: Event, seq: int) -> None:
         if event.version < self._version:
-            raise ChainBreakError(seq, "it is of an older version than one before it")
+            raise ChainBreakError(seq, "its version is older than that of an earlier entry")
         if event.version >= _ORDERED_SINCE and event.at < self.state.at:
             raise ChainBreakError(seq, "it is older than the entry before it")
         self._version = event.version
@@ -262,9 +262,9 @@ class _Replay:
         found = contradiction(release, vocabulary)
         if isinstance(body, PastRedescribed) and not found:
             same = self._past.get(release.id) == _written(body.before)
-            found = "" if same else "it was not described before as the entry says"
+            found = "" if same else "its earlier description differs from the entry"
         if not found and version > 1 and not is_described(release, vocabulary):
-            found = "its content is not the digest of what is described"
+            found = "its content is not the digest of the description"
         if found:
             raise ChainBreakError(seq, f"release `{release.id}`: {found}")
         self.repricing.check(release, vocabulary, seq, version)
@@ -288,7 +288,7 @@ class _Replay:
         elif body.subject != "policy":
             return
         if body.id != known:
-            raise ChainBreakError(seq, "its id is not that of what it is about")
+            raise ChainBreakError(seq, "its id does not match its subject")
 
     def _check_decision(
         self, release: RecordedRelease, blocking: tuple[str, ...], day: int, seq: int
@@ -323,8 +323,8 @@ class _Replay:
         for release, seq in self._beyond.items():
             raise ChainBreakError(
                 seq,
-                f"release `{release}` takes more of a limit, or for longer, than the"
-                " policy lets one identity hold reserved",
+                f"release `{release}` reserves more of a limit, or for longer, than"
+                " the policy allows one identity",
             )
 
     def _under(self, policy: str, seq: int) -> Followed:
@@ -387,7 +387,7 @@ class _Replay:
             one not in accepted for one in now if one not in known
         ):
             raise ChainBreakError(
-                seq, "the rules that it accepts are not those that history exceeds"
+                seq, "the rules that it accepts are not those over their limit"
             )
 
 
@@ -402,9 +402,9 @@ def _compiled(body: PolicyActivated | PolicyProposed, seq: int) -> CompiledPolic
     except InputError as error:
         raise ChainBreakError(seq, f"its policy does not compile ({error})") from error
     if compiled.policy.digest != body.digest:
-        raise ChainBreakError(seq, "its policy does not have the digest it names")
+        raise ChainBreakError(seq, "its policy does not match its digest")
     if compiled.policy.name != body.name:
-        raise ChainBreakError(seq, "its policy does not have the name it names")
+        raise ChainBreakError(seq, "its policy does not match its name")
     return compiled
 
 

@@ -115,7 +115,7 @@ def _refuse_damaged(record: Record, seq: int) -> None:
     if record.seq != seq:
         raise ChainBreakError(seq, f"its number is {record.seq}")
     if digest(record.payload) != record.hash:
-        raise ChainBreakError(seq, "its contents do not have its hash")
+        raise ChainBreakError(seq, "its contents do not match its hash")
     if b"\n" in record.payload:
         raise ChainBreakError(seq, "it is not in canonical form")
 

@@ -32,7 +32,7 @@ def broken(why: str) -> VerificationError:
         Problem(
             Code.LEDGER_BROKEN,
             f"the bundle contradicts itself: {why}",
-            help="nothing in it can be relied on; ask for it again",
+            help="nothing in it is reliable; request it again",
         )
     )
 
@@ -81,9 +81,9 @@ class BundleReader:
                 yield record
         for name, text_digest in activations:
             if digest(self._take(name)) != text_digest:
-                raise broken(f"`{name}` is not the policy that was activated")
+                raise broken(f"`{name}` is not the activated policy")
         if next(self._members, None) is not None:
-            raise broken("there is more in it than there should be")
+            raise broken("it contains extra data")
         counted = (ledger, seq, head, len(activations))
         said = self.manifest
         if counted != (said.ledger, said.entries, said.head, said.policies):
@@ -97,7 +97,7 @@ class BundleReader:
             try:
                 signed = read_signed(data)
             except ValueError as error:
-                raise broken(f"`{name}` is no checkpoint: {error}") from error
+                raise broken(f"`{name}` is not a checkpoint: {error}") from error
             if signed_bytes(signed) != data:
                 raise broken(f"`{name}` is not in canonical form")
             found.append(signed)
@@ -112,7 +112,7 @@ class BundleReader:
         if found is None:
             raise broken(f"`{name}` is missing")
         if found[0] != name:
-            raise broken(f"`{found[0]}` stands where `{name}` should")
+            raise broken(f"`{found[0]}` is in the place of `{name}`")
         return found[1]
 
 
@@ -150,7 +150,7 @@ def _manifest(data: bytes) -> Manifest:
         or list(names) != sorted(set(names))
         or any(isinstance(count, bool) for count in counts)
     ):
-        raise broken("its manifest is not as it is written")
+        raise broken("its manifest is not in canonical form")
     return said
 
 
@@ -167,6 +167,6 @@ class _Pages:
         count, first = page.count(b"\n"), page.index(b"\n") + 1
         too_large = count > PAGE_RECORDS or (count > 1 and len(page) > PAGE_BYTES)
         if too_large or (self._before[0] and not is_full(*self._before, first)):
-            raise broken("its pages are not filled as they are written")
+            raise broken("its pages are not in canonical form")
         self._before = count, len(page)
         return iter(page[:-1].split(b"\n"))

@@ -126,18 +126,18 @@ class Watch:
         """Return how the log contradicts a claim, in words; empty if it does not."""
         there = self._kept.get(claim.seq)
         if self.ledger != claim.ledger:
-            return "it is about another ledger, or this one was written anew"
+            return "it is for another ledger, or this one was rewritten"
         if there is None:
             return (
-                f"it is about entry {claim.seq}, and the log ends at {self.last}:"
-                " entries were cut off"
+                f"it is for entry {claim.seq}, and the log ends at {self.last}:"
+                " entries were removed"
             )
         if there.hash != claim.head:
             return f"entry {claim.seq} is not the one that it was signed for"
         if isinstance(claim, Receipt):
             said = receipt_of(there, ledger=claim.ledger, at=claim.at, key=claim.key)
             if said != claim:
-                return f"entry {claim.seq} does not give the answer that it states"
+                return f"entry {claim.seq} does not have the stated outcome"
         return ""
 
 
@@ -155,13 +155,13 @@ def genuine(presented: Presented, verify: Verify, trusted: Collection[str]) -> N
     """
     signed = presented.signed
     if not signed.is_genuine(verify):
-        raise _refused(presented, "its signature is not by the key that it names")
+        raise _refused(presented, "its signature does not match its key")
     if presented.held and trusted and signed.claim.key not in trusted:
         raise _refused(
             presented,
-            f"it is signed by the key {signed.claim.key[:12]}…, which is not one of"
-            " those named as trusted",
-            remedy="perhaps another key was meant; if not, keep it as evidence",
+            f"it is signed by the key {signed.claim.key[:12]}…, which is not a"
+            " trusted key",
+            remedy="perhaps you gave another key; if not, keep it as evidence",
         )
 
 
@@ -191,13 +191,13 @@ def findings_of(
 def _refused(
     presented: Presented,
     why: str,
-    remedy: str = "keep both: what was signed and what is there now are evidence",
+    remedy: str = "keep both, the signed state and the current one, as evidence",
 ) -> VerificationError:
     what = "receipt" if isinstance(presented.signed.claim, Receipt) else "checkpoint"
     return VerificationError(
         Problem(
             Code.LEDGER_BROKEN,
-            f"the {what} of {presented.source} does not hold: {why}",
+            f"the {what} of {presented.source} is invalid: {why}",
             help=remedy,
         )
     )

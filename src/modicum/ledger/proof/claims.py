@@ -161,7 +161,7 @@ def read_signed(data: bytes) -> Signed:
     public_key = _bytes(fields["public_key"], 32)
     claim = _claim(fields["claim"])
     if claim.key != key_id(public_key):
-        message = "its key id is not that of the public key it carries"
+        message = "its key id does not match its public key"
         raise ValueError(message)
     return Signed(claim, public_key, _bytes(fields["signature"], 64))
 

@@ -65,7 +65,7 @@ def out_of_turn(body: Body, rotation: RotationRule | None, planning: Planning) -
         case GroupActivated(group=group) if group != rounds:
             return f"group {group} becomes active in round number {rounds}"
         case GroupRetired(group=group) if planning.ages().get(group, 0) <= turns:
-            return f"group {group} retires before it had all its turns"
+            return f"group {group} retires before all its rounds"
         case _:
             return ""
 
@@ -83,11 +83,11 @@ def ill_planned(body: PlanCommitted, state: State) -> str:
     for release in body.releases:
         standing = state.releases.get(release)
         if standing is None:
-            return f"it plans `{release}`, which is not there"
+            return f"it plans `{release}`, which does not exist"
         if standing.status is not ReleaseStatus.RESERVED:
             return f"it plans `{release}`, which is {standing.status.value}"
         if release in taken:
-            return f"it plans `{release}`, which another plan took"
+            return f"it plans `{release}`, which belongs to another plan"
     return ""
 
 
@@ -108,22 +108,22 @@ def contradiction(release: RecordedRelease, vocabulary: Vocabulary) -> str:
     if not release.mechanisms:
         return "it has no mechanism"
     if not _are_completed(release.labels, {}, vocabulary):
-        return "its labels are not those of the policy"
+        return "its labels are not in the policy"
     for key in release.metadata:
         # A later policy may have a label of that name, and would read it.
         if key not in _OPEN_TEXT or key in vocabulary.labels:
-            return f"it says `{key}`, which is no open text of a release"
+            return f"it has `{key}`, which is not a free text of a release"
     claim, by, method = release.metadata.get(CHOICE, "").partition(" by ")
     promised = claim == CHOICE_CLAIM and method in CHOICE_METHODS
     if CHOICE in release.metadata and not (by and promised):
-        return "its epsilon was chosen in a way that has no bound"
+        return "its epsilon was chosen in a way without a known bound"
     names = set()
     for one in release.mechanisms:
         name, kind = one.description.get("name"), one.description.get("kind")
         if not isinstance(name, str) or not isinstance(kind, str):
-            return "the name or the kind of a mechanism is no text"
+            return "the name or the kind of a mechanism is not text"
         if name in names:
-            return "two mechanisms have one name"
+            return "two mechanisms have the same name"
         names.add(name)
         found = _other_mechanism(one, vocabulary)
         if found:
@@ -133,19 +133,19 @@ def contradiction(release: RecordedRelease, vocabulary: Vocabulary) -> str:
 
 def _other_mechanism(one: RecordedMechanism, vocabulary: Vocabulary) -> str:
     if list(one.attributes) != one.description.get("attributes"):
-        return "is described with other attributes"
+        return "is described with different attributes"
     if not vocabulary.attributes.issuperset(one.attributes):
-        return "reads attributes that are not those of the policy"
+        return "reads attributes that are not in the policy"
     given = one.description.get("labels")
     if not isinstance(given, Mapping) or dict(one.labels) != {
         label: given.get(label, declared.default)
         for label, declared in vocabulary.labels.items()
     }:
-        return "is described with other labels"
+        return "is described with different labels"
     if not _are_completed(one.labels, given, vocabulary):
-        return "has labels that are not those of the policy"
+        return "has labels that are not in the policy"
     if _part_described(one) != part_to_plain(one.part):
-        return "is described with another part of the data"
+        return "is described with a different part of the data"
     return ""
 
 
@@ -223,7 +223,7 @@ def unfounded(event: Event, policy: Policy, state: State) -> str:
             return _ill_reserved(body, event, policy, state)
         case ReleaseDenied(release=release):
             stands = release.id in state.releases
-            return f"release `{release.id}` stands already and is denied" * stands
+            return f"release `{release.id}` already exists and is denied" * stands
         case PolicyActivated():
             return _ill_activated(body, event, policy, state)
         case ApprovalGiven() | ReleaseRequested() | PastRedescribed():
@@ -244,7 +244,7 @@ def _ill_opened(
 ) -> str:
     # Groups begin and retire with a round, in one turn and by one actor.
     if not may_open_rounds(event.actor, policy):
-        return f"`{event.actor}` opens a round in no role that may"
+        return f"`{event.actor}` opens a round without a role that may"
     # What was named once stays named, also under a policy without it.
     known = {*policy.vocabulary.units, *_unlocked_before(state)}
     if isinstance(body, RoundOpened) and not body.unlocked.keys() <= known:
@@ -289,9 +289,9 @@ def _ill_said(
     if body.subject not in {"contract", "data"} and not (
         body.roles and {*body.roles} <= own
     ):
-        return f"`{event.actor}` speaks in a role that is not theirs"
+        return f"`{event.actor}` votes in a role that they do not have"
     if event.version >= _LOOKED_SINCE and not body.head:
-        return f"`{event.actor}` does not say what they looked at"
+        return f"`{event.actor}` does not state what they reviewed"
     return ""
 
 
@@ -306,7 +306,7 @@ def _ill_reserved(
     bound = policy.reservations
     most = RESERVATION_MAX if bound is None else timedelta(days=bound.days)
     if not timedelta() < lasts(body, event) <= most:
-        return f"{called} was reserved for a time that nobody can ask for"
+        return f"{called} was reserved for longer than is possible"
     return ""
 
 
@@ -323,7 +323,7 @@ def _ill_approved(
         done = "reserved" if isinstance(body, ReleaseReserved) else "corrected"
         return f"{called} was {done} without approval"
     if approved_by(heard) != body.approved_by:
-        return f"{called} names others than those who agreed"
+        return f"{called} names approvers who did not approve"
     return ""
 
 

@@ -95,11 +95,11 @@ class UnderstatedError(_RepricingError):
 
     note = (
         "each mechanism is priced again under the policy that was active at its entry;"
-        " what is stored may be more, and never less"
+        " the stored loss may be larger, never smaller"
     )
     help = (
-        "decide nothing more on it; restore a copy that verifies, and ask whoever wrote"
-        " the entry how it came about"
+        "stop using it; restore a copy that verifies, and find out how the entry was"
+        " written"
     )
 
 
@@ -108,11 +108,11 @@ class UnknownDescriptionError(_RepricingError):
 
     note = (
         "each mechanism is priced again under the policy that was active at its entry;"
-        " a loss that cannot be compared with a price is not believed"
+        " a loss that cannot be recomputed is not accepted"
     )
     help = (
-        "verify with the version of modicum that wrote the entry; if there is none that"
-        " knows it, restore a copy that verifies"
+        "verify with the version of modicum that wrote the entry; if there is none,"
+        " restore a copy that verifies"
     )
 
 
@@ -221,7 +221,7 @@ def _refuse_misplaced(one: RecordedMechanism, vocabulary: Vocabulary) -> None:
     """
     for unit in one.losses:
         if unit not in vocabulary.units:
-            why = f"it states a loss for `{unit}`, which is no unit of the policy"
+            why = f"it states a loss for `{unit}`, which is not a unit of the policy"
             raise _WrongError(why)
         stated = one.neighbors.get(unit, "add-remove")
         proven = vocabulary.relation(unit)

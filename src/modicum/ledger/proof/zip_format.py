@@ -91,7 +91,7 @@ def unpacked(
         if len(raw_name) < name_size or len(data) < size:
             raise _cut_off()
         if directory.add(name, data) != header + raw_name:
-            message = f"the header or the sum of `{name}` is not as it is written"
+            message = f"the header or the checksum of `{name}` is invalid"
             raise ValueError(message)
         yield name, data
 
@@ -108,7 +108,7 @@ def _check_ending(
 
 
 def _cut_off() -> ValueError:
-    return ValueError("the file is cut off")
+    return ValueError("the file is truncated")
 
 
 class Directory:
@@ -130,7 +130,7 @@ class Directory:
             ValueError: If the name was stored before.
         """
         if name in self._names:
-            message = f"`{name}` is there twice"
+            message = f"`{name}` occurs twice"
             raise ValueError(message)
         self._names.add(name)
         raw_name, sum_, size = name.encode("ascii"), zlib.crc32(data), len(data)

@@ -96,14 +96,14 @@ class Consents(Struct, frozen=True):
         """Who is missing, in words; empty if nobody is."""
         refused = {name for one in self.by_data for name in one.refused}
         if refused:
-            return f"{_named(refused)} refused"
+            return f"{_named(refused)} rejected it"
         for one in self.by_data:
             if one.missing:
-                whom = _named(one.left) or "nobody is left who could"
-                return f"{one.missing} more must agree for `{one.data}`: {whom}"
+                whom = _named(one.left) or "no owner is left"
+                return f"{one.missing} more must approve for `{one.data}`: {whom}"
         agreed = {meant_by(name) for one in self.by_data for name in one.agreed}
         if len(agreed) < self.people:
-            return f"{self.people} people must agree, and {len(agreed)} did"
+            return f"{self.people} people must approve, and {len(agreed)} did"
         return ""
 
     @property

@@ -44,11 +44,11 @@ def ill_proposed(
         InputError: If there is no such version of its data.
     """
     if not contract.data:
-        return "it is about no data"
+        return "it has no data"
     for one in contract.data.values():
         version = version_of(data, one)
         if version.shredded or not version.agreed:
-            why = "was shredded" if version.shredded else "waits for its owners"
+            why = "was shredded" if version.shredded else "awaits its owners"
             return f"version {one.number} of `{one.id}` {why}"
     ownerships = {name: data[name].ownership for name in contract.data_sets}
     asks = by == contract.analyst or any(
@@ -65,7 +65,7 @@ def ill_proposed(
         return found
     out = proposer_out(by, in_version)
     if not consents(contract, ownerships, by=out).attainable:
-        return "too few owners may agree who neither ask for it nor are given it"
+        return "too few owners may approve it who are neither requester nor recipient"
     return _too_much(contract, by, at, data, flows)
 
 
@@ -75,13 +75,13 @@ def _ill_formed(contract: Contract) -> str:
         fits = 1 <= given <= RECIPIENTS_MAX
         return "" if fits else f"it has {given} recipients, not 1 to {RECIPIENTS_MAX}"
     if given:
-        return "what runs is withheld, and has no recipients"
+        return "a run is withheld, and has no recipients"
     if terms.charges and contract.uses > 1:
-        return "a release runs once, so a contract that charges one is used once"
+        return "a release runs once, so a contract with a charge is used once"
     if len({one.release for one in terms.charges}) < len(terms.charges):
-        return "it charges one release twice"
+        return "it charges the same release twice"
     if isinstance(terms, QueryTerms):
-        return "" if terms.charges else "it asks nothing"
+        return "" if terms.charges else "it has no queries"
     return _ill_tasked(terms)
 
 
@@ -89,9 +89,9 @@ def _ill_tasked(terms: TaskTerms) -> str:
     if terms.seconds < 1 or terms.memory_mib < 1 or terms.blocks < 0:
         return "its program has no time or no memory"
     if bool(terms.blocks) != bool(terms.charges):
-        return "a score of blocks is charged, and no other score"
+        return "only a score of blocks is charged"
     if terms.blocks and terms.results != ("private",):
-        return "a score of blocks is private, and there is no other with it"
+        return "a score of blocks is private, and is the only score"
     return ""
 
 
@@ -99,21 +99,21 @@ def _ill_following(contract: Contract, flows: Mapping[str, Flow]) -> str:
     """Return what is wrong with what a contract follows from."""
     terms = contract.terms
     if isinstance(terms, QueryTerms):
-        return "a query follows from nothing" if contract.parent else ""
+        return "a query has no predecessor" if contract.parent else ""
     parent = flows.get(contract.parent)
     if parent is None:
-        return "what it follows from is not known"
+        return "its predecessor is unknown"
     own = (contract.analyst, contract.data)
     if own != (parent.contract.analyst, parent.contract.data):
-        return "it has another analyst, or other data, than what it follows from"
+        return "its analyst or data differ from its predecessor"
     if not parent.results:
-        return "what it follows from has no results yet"
+        return "its predecessor has no results yet"
     before = parent.contract.terms
     if isinstance(terms, TaskTerms | OutputTerms):
         if not isinstance(before, QueryTerms):
-            return "it does not follow from a query"
+            return "its predecessor is not a query"
     elif not isinstance(before, TaskTerms):
-        return "it does not follow from a task"
+        return "its predecessor is not a task"
     return _ill_resulting(terms, parent)
 
 
@@ -125,7 +125,7 @@ def _ill_resulting(
         return f"there are no {min(lacking)} answers to run on" if lacking else ""
     name = "exact" if isinstance(terms, RawSignalTerms) else "private"
     if parent.results.get(name) != terms.result:
-        return f"what it lets go is not the {name} result of what it follows from"
+        return f"what it discloses is not the {name} result of its predecessor"
     return ""
 
 
@@ -156,20 +156,20 @@ def _too_many(
     theirs = [one for one in here if meant_by(one.by) == meant_by(by)]
     if sum(one.is_open(at) for one in theirs) >= limits.contracts_max:
         return (
-            f"`{by}` asks for {limits.contracts_max} open contracts on `{name}`"
-            " already, as many as its owners allow"
+            f"`{by}` already has {limits.contracts_max} open contracts on"
+            " `{name}`, the limit of its owners"
         )
     bits = _bits(contract)
     for person in _told(contract) if bits else ():
         counted = [one for one in here if person in _told(one.contract)]
         told = sum(_bits(one.contract) for one in counted if one.counts_bits(at))
         if told + bits > limits.bits_max:
-            whose = f"`{person}` may be told {limits.bits_max} bits of `{name}` outside"
+            whose = f"`{person}` may receive {limits.bits_max} bits of `{name}` outside"
             if person != meant_by(by):  # How much they were told is theirs to know.
-                return f"{whose} differential privacy, and this would tell too much"
+                return f"{whose} differential privacy, and this would exceed that"
             return (
-                f"{whose} differential privacy; {told} are told or asked for, and this"
-                f" would tell {bits}"
+                f"{whose} differential privacy; {told} are disclosed or requested, and"
+                f" this would add {bits}"
             )
     return ""
 

@@ -138,11 +138,11 @@ def register(
         raise _impossible(
             f"version {body.version} of the data set `{body.id}` has other owners or"
             " limits than its first version",
-            "whose data it is never changes: register it under another id",
+            "owners and limits never change: register it under another id",
         )
     if not ownership.is_owner(by):
         raise _impossible(
-            f"`{by}` does not own the data set `{body.id}`", "an owner registers it"
+            f"`{by}` does not own the data set `{body.id}`", "only an owner can register it"
         )
     _refuse_odd_limits(body)
     last = 0 if known is None else known.last
@@ -150,7 +150,7 @@ def register(
         raise _impossible(
             f"version {body.version} of the data set `{body.id}` comes after version"
             f" {last}",
-            "somebody else registered one meanwhile: look again",
+            "another version was registered meanwhile: check again",
         )
     one = DataSet(ownership, body.contracts_max, body.bits_max)
     kept = data.setdefault(body.id, one)
@@ -179,8 +179,8 @@ def waiting(data: Mapping[str, DataSet], identifier: str, content: str) -> Versi
             return version
     raise _impossible(
         f"no version of the data set `{identifier[:200]}` with the digest"
-        f" {content[:12]} waits for its owners",
-        "see what there is with  modicum escrow list --data",
+        f" {content[:12]} awaits its owners",
+        "list the data sets with  modicum escrow list --data",
     )
 
 
@@ -201,7 +201,7 @@ def hear(
     known = data[version.id]
     if not known.ownership.is_owner(last.by) or last.roles != (OWNER,):
         raise _impossible(
-            f"`{last.by}` does not speak as an owner of the data set `{body.id}`"
+            f"`{last.by}` is not an owner of the data set `{body.id}`"
         )
     _look_again(known, version, said)
 
@@ -226,11 +226,11 @@ def shred(data: Mapping[str, DataSet], body: DataShredded, by: str) -> None:
     known = data[body.id]
     if not known.ownership.is_owner(by):
         raise _impossible(
-            f"`{by}` does not own the data set `{body.id}`", "an owner shreds it"
+            f"`{by}` does not own the data set `{body.id}`", "only an owner can shred it"
         )
     if version.shredded:
         raise _impossible(
-            f"version {body.version} of the data set `{body.id}` was shredded before"
+            f"version {body.version} of the data set `{body.id}` was already shredded"
         )
     known.versions[body.version] = replace(version, shredded=True)
 
@@ -260,7 +260,7 @@ def version_of(data: Mapping[str, DataSet], version: Version) -> DataVersion:
             Code.DATA_SET_UNKNOWN,
             message,
             label=near,
-            help="see what there is with  modicum escrow list",
+            help="list the contracts with  modicum escrow list",
         )
     )
 
@@ -269,14 +269,14 @@ def _refuse_ill_owned(identifier: str, ownership: Ownership) -> None:
     people = {meant_by(name) for name in ownership.owners}
     if len(people) != len(ownership.owners):
         raise _impossible(
-            f"the data set `{identifier}` names an owner twice",
-            "capitals and blanks tell nobody apart",
+            f"the data set `{identifier}` lists an owner twice",
+            "case and spaces do not distinguish people",
         )
     if not 1 <= ownership.quorum <= len(people) <= OWNERS_MAX:
         raise _impossible(
             f"of the {len(people)} owners of the data set `{identifier}`"
-            f" {ownership.quorum} must agree",
-            f"name 1 to {OWNERS_MAX} owners, of whom at least one must agree",
+            f" {ownership.quorum} must approve",
+            f"give 1 to {OWNERS_MAX} owners, of whom at least one must approve",
         )
 
 
@@ -285,13 +285,13 @@ def _refuse_odd_limits(body: DataRegistered) -> None:
         raise _impossible(
             f"the data set `{body.id}` has version {body.version}, and limits of"
             f" {body.contracts_max} contracts and {body.bits_max} bits",
-            "versions begin with 1; allow at least 1 contract and 0 bits",
+            "versions start at 1; allow at least 1 contract and 0 bits",
         )
     for who, keys in body.owners.items():
         if not all(_KEY.fullmatch(one) for one in keys):
             raise _impossible(
-                f"a key of `{who}` is no public key",
-                "write the 64 hexadecimal digits of an Ed25519 key, in small letters",
+                f"a key of `{who}` is not a public key",
+                "write the 64 hexadecimal digits of an Ed25519 key, in lower case",
             )
 
 

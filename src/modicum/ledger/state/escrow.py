@@ -120,7 +120,7 @@ class Escrow(Struct):
                 Problem(
                     Code.CONTRACT_UNKNOWN,
                     f"no contract has the digest {contract[:12]}",
-                    help="see what there is with  modicum escrow list",
+                    help="list the contracts with  modicum escrow list",
                 )
             )
         return known
@@ -161,10 +161,10 @@ class Escrow(Struct):
         from modicum.ledger.state.contract_checks import ill_proposed
 
         if contract.id in self.names or contract.digest in self.flows:
-            raise _refused(contract.id, "a contract was called so before")
+            raise _refused(contract.id, "the id of the contract was already used")
         found = ill_proposed(contract, by, at, self.data, self.flows, version)
         if disclosure_of(contract.digest) in disclosures:
-            found = "what it lets go stands as disclosed already"
+            found = "its disclosure is already recorded"
         if found:
             raise _refused(contract.id, found)
 
@@ -184,12 +184,12 @@ class Escrow(Struct):
         """
         flow = self.flow(contract)
         if named != flow.contract.id:
-            raise not_permitted(flow, "it was called otherwise")
+            raise not_permitted(flow, "it was recorded under another id")
         owners = [self.data[name].ownership for name in flow.contract.data_sets]
         if not any(one.is_owner(said.by) for one in owners):
             raise not_permitted(flow, f"`{said.by}` owns none of its data")
         if said.roles != (OWNER,):
-            raise not_permitted(flow, f"`{said.by}` does not speak as an owner")
+            raise not_permitted(flow, f"`{said.by}` is not an owner")
         if said.approves and flow.withdrawn:
             raise not_permitted(flow, "it was withdrawn")
         if said.approves and at >= flow.contract.expires_at:
@@ -210,9 +210,9 @@ class Escrow(Struct):
         if flow is None or not isinstance(flow.contract.terms, RawSignalTerms):
             return
         if by not in flow.contract.recipients:
-            raise not_permitted(flow, f"`{by}` is not given what it discloses")
+            raise not_permitted(flow, f"`{by}` is not a recipient of its disclosure")
         if body.what != disclosed(flow.contract):
-            raise not_permitted(flow, "what it discloses is told in other words")
+            raise not_permitted(flow, "its disclosure is described differently")
 
     def _propose(self, body: ContractProposed, around: Around) -> None:
         contract = body.contract
@@ -229,10 +229,10 @@ class Escrow(Struct):
         theirs = {meant_by(who) for who in (flow.by, one.analyst, *one.recipients)}
         if meant_by(around.by) not in theirs:
             raise not_permitted(
-                flow, f"`{around.by}` did not ask for it, and is not given it"
+                flow, f"`{around.by}` is neither its requester nor a recipient"
             )
         if flow.withdrawn:
-            raise not_permitted(flow, "it was withdrawn before")
+            raise not_permitted(flow, "it was already withdrawn")
         flow.withdrawn = True
 
     def _begin(self, body: FlowBegun, around: Around) -> None:
@@ -255,14 +255,14 @@ class Escrow(Struct):
         flow = self.flow(body.contract)
         if flow.running.get(body.run) != around.by:
             raise not_permitted(
-                flow, f"no run {body.run} of it was begun by `{around.by}`"
+                flow, f"no run {body.run} of it was started by `{around.by}`"
             )
         results = body.results if isinstance(body, FlowWithheld) else {}
         if isinstance(body, FlowWithheld):
             terms = flow.contract.terms
             assert isinstance(terms, QueryTerms | TaskTerms)  # Others never begin.
             if flow.results or results.keys() != {*terms.results}:
-                raise not_permitted(flow, "it has results, or these are others")
+                raise not_permitted(flow, "it already has results, or these differ")
             flow.results, flow.ended_by = dict(results), body.run
         flow.running = {run: by for run, by in flow.running.items() if run != body.run}
 
@@ -273,7 +273,7 @@ class Escrow(Struct):
             flow, self.data, consent, around.at, body.to, around.disclosures
         )
         if body.to != around.by:
-            found = f"`{around.by}` does not receive what `{body.to}` is given"
+            found = f"`{around.by}` cannot receive for `{body.to}`"
         if found:
             raise not_permitted(flow, found)
         flow.released += 1
@@ -290,7 +290,7 @@ def not_permitted(flow: Flow, why: str) -> ConflictError:
         Problem(
             Code.NOT_PERMITTED,
             f"the contract `{flow.contract.id}` does not permit this: {why}",
-            help=f"see where it stands with  modicum escrow show {flow.contract.id}",
+            help=f"see its status with  modicum escrow show {flow.contract.id}",
         )
     )
 

@@ -103,9 +103,9 @@ def disclosed(contract: Contract) -> str:
     """Return what the ledger says of a score on exact answers that goes out."""
     terms = contract.terms
     assert isinstance(terms, RawSignalTerms)
-    form = f"one of {terms.bins} bins" if terms.bins else "as it is"
+    form = f"one of {terms.bins} bins" if terms.bins else "exactly"
     return (
-        f"the score of a program on exact answers, told {form}"
+        f"the score of a program on exact answers, released {form}"
         f" (at most {terms.bits} bits), to {', '.join(contract.recipients)}"
     )
 
@@ -128,7 +128,7 @@ def to_begin(
             somebody else started may have told something already.
     """
     if not flow.computes:
-        return "it lets go of what was computed, and nothing runs under it"
+        return "it discloses a result, and nothing runs under it"
     if flow.results:
         return "it has run, and its results are withheld"
     return in_general(flow, data, consent, at) or _uncharged(flow, started)
@@ -145,12 +145,12 @@ def to_release(
     """Return why something may not go out now, in words; empty if it may."""
     contract = flow.contract
     if not isinstance(contract.terms, OutputTerms | SignalTerms | RawSignalTerms):
-        return "what runs under it is withheld, and it lets nothing go"
+        return "its results are withheld, and it lets nothing go"
     if to not in contract.recipients:
         return f"`{to}` is not among its recipients"
     raw = isinstance(contract.terms, RawSignalTerms)
     if raw and disclosure_of(contract.digest) not in disclosures:
-        return "the ledger does not tell of the disclosure"
+        return "the ledger does not record the disclosure"
     return in_general(flow, data, consent, at)
 
 
@@ -167,7 +167,7 @@ def in_general(
         if data[one.id].versions[one.number].shredded:
             return f"version {one.number} of `{one.id}` was shredded"
     if flow.uses_left <= 0:
-        return f"it was used {contract.uses} times, as often as it may be"
+        return f"it was used {contract.uses} times, its limit"
     return consent.lacking
 
 

@@ -97,21 +97,20 @@ def next_status(standing: Standing, body: Body, at: str) -> ReleaseStatus:
 
 
 _ANEW = (
-    "its loss was taken back, and its id is not used again: submit it under a new id"
+    "its reservation was released, and its id cannot be reused: submit it under a new id"
 )
 #: What one can do with a release that is not where a step begins, by where it is.
 _REMEDIES: Mapping[ReleaseStatus, str] = MappingProxyType(
     {
-        ReleaseStatus.RESERVED: "start it first; starting is what makes reading rows"
-        " accounted for",
+        ReleaseStatus.RESERVED: "start it first; starting a release accounts for"
+        " reading rows",
         ReleaseStatus.STARTED: "it stays spent: rows may have been read; if your own"
-        " start gave no answer and nobody else runs it, go on, and publish it at the"
-        " end",
-        ReleaseStatus.PUBLISHED: "it is out, and stays spent: nothing is left to do",
+        " start got no response and nobody else runs it, continue, and publish it at the end",
+        ReleaseStatus.PUBLISHED: "it is published and stays spent: nothing is left to do",
         ReleaseStatus.CANCELED: _ANEW,
         ReleaseStatus.EXPIRED: _ANEW,
-        ReleaseStatus.RECORDED: "it happened before, and is counted: nothing is left to"
-        " do",
+        ReleaseStatus.RECORDED: "it is a past release and is counted: nothing is left"
+        " to do",
     }
 )
 
@@ -121,7 +120,7 @@ def unknown_release(identifier: str) -> InputError:
     return InputError(
         Problem(
             Code.RELEASE_UNKNOWN,
-            f"the ledger knows no release `{identifier[:200]}`",
+            f"unknown release `{identifier[:200]}`",
             help="list them with  modicum release list",
         )
     )
@@ -133,26 +132,26 @@ def not_correctable(standing: Standing) -> ConflictError:
         Problem(
             Code.NOT_CORRECTABLE,
             f"release `{standing.id}` is {standing.status.value} (entry"
-            f" {standing.seq}): only what was recorded as past can be corrected",
-            notes=("what was decided stays as it was decided",),
+            f" {standing.seq}): only past releases can be corrected",
+            notes=("decisions are final",),
         )
     )
 
 
 def id_taken(standing: Standing, mark: Mark | None = None) -> ConflictError:
     """Return the error for an id that stands already; `mark` is where it was given."""
-    remedy = "give the new release an id of its own"
+    remedy = "give the new release a different id"
     if standing.status.counts:
         remedy = (
-            "it stays counted, and a new id adds to it: give one to another release"
-            " only"
+            "it stays counted, and a new id would count it again: use one for"
+            " another release only"
         )
     if standing.status is ReleaseStatus.RECORDED:
         remedy += "; if only its `periods` differ:  modicum release redescribe FILE"
     return ConflictError(
         Problem(
             Code.RELEASE_CONFLICT,
-            f"release `{standing.id}` stands already with other contents"
+            f"release `{standing.id}` already exists with other contents"
             f" ({standing.status.value}, entry {standing.seq})",
             mark,
             notes=("the same id with the same contents is one release",),

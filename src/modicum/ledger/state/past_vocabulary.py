@@ -47,12 +47,12 @@ class Redefined(NamedTuple):
         named = shortened(self.rules, _NAMED_MAX)
         notes = [f"losses were recorded for it under the policy of entry {self.seq}"]
         if named:
-            notes.append(f"these rules would show too little: {named}")
+            notes.append(f"these rules would undercount: {named}")
         return Problem(
             Code.UNIT_REDEFINED,
-            f"the unit `{self.unit}` is redefined under its name: {self.change}",
+            f"the unit `{self.unit}` is redefined under the same name: {self.change}",
             notes=tuple(notes),
-            help="give what it is now a new name, or leave it as it was",
+            help="give the new definition a new name, or restore the old one",
         )
 
 
@@ -153,14 +153,14 @@ def dropped_attributes(
     return {
         ATTRIBUTE + one: Problem(
             Code.ATTRIBUTE_DROPPED,
-            f"the attribute `{one}` is gone, and one of {others} may be it",
+            f"the attribute `{one}` is removed, and one of {others} may be its new name",
             notes=(
-                "what was released about it counts by its name, and would count no more"
-                " under another one",
-                "if none of the new ones is it, accept that by name:"
+                "past releases count by its name, and would no longer count under"
+                " another one",
+                "if none of them is, accept that by name:"
                 f"  --accept-conflict {ATTRIBUTE}{one}",
             ),
-            help=f"if one of the new ones is it, leave it the name `{one}`",
+            help=f"if one of them is, keep the name `{one}`",
         )
         for one, others in added.items()
     }

@@ -101,7 +101,7 @@ class Pending(Struct):
         if known is not None and known.by != by:
             raise requested_by_another(known, corrects=corrects)
         if known is not None and _same(known, one.content, body.policy):
-            raise _impossible(f"release `{one.id}` is requested already")
+            raise _impossible(f"release `{one.id}` is already requested")
         self.requests.pop(one.id, None)
         self.requests[one.id] = Request(one.id, one.content, body.policy, by, at, seq)
         asked = self.requesters.get(one.content, ())
@@ -173,7 +173,7 @@ class Pending(Struct):
             ConflictError: If it was proposed before under the active policy.
         """
         if body.digest in self.proposals:
-            raise _impossible(f"the policy `{body.name}` is proposed already")
+            raise _impossible(f"the policy `{body.name}` is already proposed")
         self.proposals[body.digest] = Proposal(body.digest, body.name, by, at, seq)
 
     def policy_changed(self) -> None:
@@ -239,11 +239,11 @@ def requested_by_another(
             mark,
             notes=()
             if corrects
-            else ("only who asked for it may change or withdraw a request",),
-            help="withdraw that correction, and ask again:  modicum request withdraw"
+            else ("only the requester may change or withdraw a request",),
+            help="withdraw that correction, and request it again:  modicum request withdraw"
             f" {known.release}"
             if corrects
-            else "give another release an id of its own",
+            else "give another release a different id",
         )
     )
 
@@ -253,8 +253,8 @@ def no_request(release: str) -> ConflictError:
     return ConflictError(
         Problem(
             Code.RELEASE_STATE,
-            f"nobody asks for a release `{release[:200]}`",
-            help="list what is asked for with  modicum request list",
+            f"nobody has requested a release `{release[:200]}`",
+            help="list the query for with  modicum request list",
         )
     )
 

@@ -86,7 +86,7 @@ class Standings(Mapping[str, Standing]):
         """
         content = bytes.fromhex(standing.content)
         if len(content) != _DIGEST_BYTES:
-            message = "the content of a release is told by a SHA-256"
+            message = "the content of a release is a SHA-256 digest"
             raise ValueError(message)
         self._places[standing.id] = len(self._places)
         self._seqs.append(standing.seq)

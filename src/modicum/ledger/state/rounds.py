@@ -71,13 +71,13 @@ class Planning:
             ConflictError: If its id is taken, or a share that was unlocked falls.
         """
         if opened.id in self.rounds:
-            raise _impossible(f"the round `{opened.id}` was opened before")
+            raise _impossible(f"the round `{opened.id}` was already opened")
         before = self.present_round.unlocked if self.present_round else {}
         for unit, share in sorted(before.items()):
             if opened.unlocked.get(unit, 0) < share:
                 raise _impossible(
-                    f"the round `{opened.id}` unlocks less for `{unit}` than the one"
-                    " before"
+                    f"the round `{opened.id}` unlocks less for `{unit}` than the"
+                    " previous round"
                 )
         self.rounds[opened.id] = opened
         self.revision += 1
@@ -90,7 +90,7 @@ class Planning:
         """
         self._must_be_open(body.round)
         if body.group in self.groups:
-            raise _impossible(f"group {body.group} was activated before")
+            raise _impossible(f"group {body.group} was already activated")
         self.groups[body.group] = Group(body.round)
         self.revision += 1
 
@@ -116,9 +116,9 @@ class Planning:
         """
         self._must_be_open(body.round)
         if body.id in self.plans:
-            raise _impossible(f"the plan `{body.id}` was committed before")
+            raise _impossible(f"the plan `{body.id}` was already committed")
         if len(set(body.releases)) != len(body.releases):
-            raise _impossible(f"the plan `{body.id}` names a release twice")
+            raise _impossible(f"the plan `{body.id}` lists a release twice")
         self.plans[body.id] = body
 
     def apply(self, body: PlanBody) -> None:

@@ -183,7 +183,7 @@ class State(Struct):
         """
         seq, body = self.seq + 1, event.body
         if event.version < self.version:  # It would follow rules that hold no more.
-            raise _impossible("it is of an earlier version than the entry before it")
+            raise _impossible("its version is older than that of the entry before it")
         before_expiring, just_started = "", JustStarted()
         if isinstance(body, ReleaseExpired):
             goes_on = self.before_expiring and self.at == event.at
@@ -381,14 +381,14 @@ class State(Struct):
             raise not_correctable(standing)
         asked = self.correction_of(now.id, now.content)
         if asked is None or asked.policy != body.policy:
-            raise _impossible(f"nobody asks for this correction of `{now.id}`")
+            raise _impossible(f"nobody has requested this correction of `{now.id}`")
         if (before.id, before.content) != (now.id, standing.content):
-            raise _impossible(f"`{now.id}` was not described so before")
+            raise _impossible(f"`{now.id}` had a different description")
         other = difference(before, now)
         if other:
             raise _impossible(f"the correction of `{now.id}` changes `{other}`")
         if meant_by(actor) in map(meant_by, self.waiting.requesters[now.content]):
-            raise _impossible(f"`{actor}` asks for the correction, and agrees to it")
+            raise _impossible(f"`{actor}` requested the correction, and approves it")
         self.releases.redescribe(now.id, now.content)
         self.redescribed[now.id] = (*self.redescribed.get(now.id, ()), seq)
         self.waiting.corrected(now.id, now.content)
@@ -413,9 +413,9 @@ class State(Struct):
 
         actor = event.actor
         if body.head and not self.is_present(body.head):
-            raise _impossible("what was looked at is not the end of the ledger")
+            raise _impossible("the reviewed head is not the end of the ledger")
         if not is_genuine(body, actor, self.policy.digest if self.policy else ""):
-            raise _impossible("its signature is not of what it says, by its key")
+            raise _impossible("its signature does not match its contents and key")
         about = (body.subject, body.content)
         said = Agreement(actor, body.approves, body.roles, seq, body.key)
         if body.subject == "contract":
@@ -451,7 +451,7 @@ class State(Struct):
                     or known.content == release.content
                 ):
                     raise _impossible(
-                        f"release `{release.id}` stands, and is requested"
+                        f"release `{release.id}` exists, and is requested"
                     )
                 corrects = known is not None
                 self.waiting.request(
@@ -462,7 +462,7 @@ class State(Struct):
                 self.waiting.withdraw(body, event.actor, corrects=corrects)
             case PolicyProposed(digest=proposed):
                 if self.policy and self.policy.digest == proposed:
-                    raise _impossible(f"the policy `{body.name}` is active already")
+                    raise _impossible(f"the policy `{body.name}` is already active")
                 self.waiting.propose(body, event.actor, event.at, seq)
 
 
@@ -489,7 +489,7 @@ def _disclosed_before(identifier: str, seq: int) -> ConflictError:
     return ConflictError(
         Problem(
             Code.RELEASE_CONFLICT,
-            f"the disclosure `{identifier}` was recorded before (entry {seq})",
-            help="give the new disclosure an id of its own",
+            f"the disclosure `{identifier}` was already recorded (entry {seq})",
+            help="give the new disclosure a different id",
         )
     )

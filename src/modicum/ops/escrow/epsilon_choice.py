@@ -274,7 +274,7 @@ def _charge(flow: Flow, query: str | None) -> Charge:
             Code.MISSING_KEY if query is None else Code.UNKNOWN_NAME,
             message,
             label="" if query is None else nearest(query, list(found)),
-            help="name one of " + ", ".join(found),
+            help="choose one of " + ", ".join(found),
         )
     )
 

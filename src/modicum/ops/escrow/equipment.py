@@ -38,7 +38,7 @@ def sandbox_of(tier: str, uid: int | None = None) -> Sandbox:
         raise UsageError(
             Problem(
                 Code.UNKNOWN_NAME,
-                f"there is no sandbox `{tier[:60]}`",
+                f"unknown sandbox `{tier[:60]}`",
                 label=nearest(tier, list(_TIERS)),
                 help=f"choose one of {', '.join(_TIERS)}",
             )

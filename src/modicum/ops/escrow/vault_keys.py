@@ -85,7 +85,7 @@ def _opened(vault: Path, keys: Path) -> EncryptedVault:
             Problem(
                 Code.FILE_UNREADABLE,
                 f"there is no vault at {vault}",
-                help="correct --vault, or begin one with  modicum escrow init",
+                help="correct --vault, or create one with  modicum escrow init",
             )
         )
     return open_vault(vault, named_keys(keys))

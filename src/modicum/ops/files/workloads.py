@@ -98,7 +98,7 @@ def _of_json(path: Path, data: bytes) -> Workload:
         problem = Problem(Code.YAML_SYNTAX, f"{path} is not JSON", mark)
         raise InputError(problem) from error
     except (ValueError, RecursionError) as error:
-        problem = Problem(Code.YAML_SYNTAX, f"{path} is not JSON of whole numbers")
+        problem = Problem(Code.YAML_SYNTAX, f"{path} is not JSON of integers")
         raise InputError(problem) from error
     return from_plain(document)
 

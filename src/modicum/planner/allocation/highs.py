@@ -131,7 +131,7 @@ def solve(
     for name, value in _options(mixed, effort or Effort()).items():
         check(
             highs.setOptionValue(name, value) == highspy.HighsStatus.kOk,
-            f"PLAN-2: the solver knows the option {name}",
+            f"PLAN-2: the solver has the option {name}",
         )
     scale = _scale(program.worth)
     passed = highs.passModel(*_arguments(program, scale))

@@ -64,7 +64,7 @@ class Optimum:
         """What is known of better choices, in words."""
         tenths = -(-self.gap.numerator * 1000 // self.gap.denominator)
         within = f"no choice is worth {max(tenths, 1) / 10:g} % more"
-        return ("proven: " if self.proven else "not proven to be best: ") + within
+        return ("proven: " if self.proven else "not proven to be optimal: ") + within
 
 
 def optimal(

@@ -98,7 +98,7 @@ def _not_rejected(request: int) -> UsageError:
     return UsageError(
         Mistake(
             Code.OUT_OF_RANGE,
-            f"{request} is not the number of a request that was planned in vain",
+            f"{request} is not the number of a rejected request",
             help="requests are numbered from 0",
         )
     )

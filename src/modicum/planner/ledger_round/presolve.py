@@ -74,7 +74,7 @@ class Reason(Enum):
 
     SINGLE = "a rule for single releases denies it"
     FULL = "it does not fit, even if no other request is accepted"
-    UNCOVERED = "no rule is about it, so that there is nothing to plan"
+    UNCOVERED = "no rule matches it, so there is nothing to plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ def refuse_too_many(numbers: int) -> None:
     """
     if numbers > NUMBERS_MAX:
         raise _refused(
-            f"the round takes more than {NUMBERS_MAX} numbers: its requests meet too"
-            " many cells of too many rules",
+            f"the round takes more than {NUMBERS_MAX} numbers: its requests touch"
+            " too many cells of too many rules",
             "plan fewer requests at once",
         )
 
@@ -155,16 +155,16 @@ def refuse_odd_weights(weights: Sequence[int], requests: int) -> None:
     Raises:
         InputError: If that is so.
     """
-    remedy = "give each request one weight, a whole number from 0 on"
+    remedy = "give each request one weight, an integer of at least 0"
     if len(weights) != requests:
         raise _refused(
             f"there are {len(weights)} weights for {requests} requests", remedy
         )
     if any(weight < 0 for weight in weights):
-        raise _refused("a request has a weight below 0", remedy)
+        raise _refused("a request has a negative weight", remedy)
     if max(weights, default=0) * (requests + 1) >= SUM_MAX:
         raise _refused(
-            "weights are so large that their sums are no 64-bit integers",
+            "weights are so large that their sums exceed 64-bit integers",
             "scale all weights down",
         )
 
@@ -172,7 +172,7 @@ def refuse_odd_weights(weights: Sequence[int], requests: int) -> None:
 def too_large() -> InputError:
     """Return what is said of a limit too large for sums of costs up to it."""
     return _refused(
-        "a limit is so large that sums of costs are no 64-bit integers",
+        "a limit is so large that sums of costs exceed 64-bit integers",
         "plan fewer requests at once, or lower the limit",
     )
 

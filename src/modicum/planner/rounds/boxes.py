@@ -241,7 +241,7 @@ def _few(several: Iterable[Cuts]) -> Cuts:
                 Code.OUT_OF_RANGE,
                 f"the requests cut the population into {cells} cells",
                 notes=(f"a plan takes at most {CELLS_MAX}",),
-                help="ask for coarser parts, or plan with fewer attributes",
+                help="use coarser parts, or plan with fewer attributes",
             )
         )
     return cuts

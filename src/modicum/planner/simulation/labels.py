@@ -142,7 +142,7 @@ def is_timed(policy: CompiledPolicy, name: str) -> bool:
     if unit is None or unit.period is None:
         return False
     if unit.period != "month":
-        raise _refused(f"the unit `{name}` has periods that are no months")
+        raise _refused(f"the unit `{name}` has periods that are not months")
     return True
 
 
@@ -151,6 +151,6 @@ def _refused(message: str) -> InputError:
         Problem(
             Code.OUT_OF_RANGE,
             message,
-            help="take a scenario of `modicum.workloads.dpolicy` and its policy",
+            help="use a scenario of `modicum.workloads.dpolicy` and its policy",
         )
     )

@@ -116,8 +116,8 @@ def prices(types: tuple[RequestType, ...], setting: Setting) -> Prices:
         if loss.coordinates[DELTA]:
             problem = Problem(
                 Code.OUT_OF_RANGE,
-                f"the mechanism of `{kind.name}` has a delta of its own",
-                help="simulations take mechanisms without; the ledger takes both",
+                f"the mechanism of `{kind.name}` has its own delta",
+                help="simulations need mechanisms without delta; the ledger accepts both",
             )
             raise InputError(problem)
     caps = filter_for(setting.budget, setting.filter).caps
@@ -160,7 +160,7 @@ def refuse_overflow(workload: Workload, setting: Setting, budget: int) -> None:
         problem = Problem(
             Code.OUT_OF_RANGE,
             "there is nothing to plan: the workload has no requests",
-            help="give one with requests",
+            help="use one with requests",
         )
         raise InputError(problem)
     numbers = workload.round_numbers
@@ -180,7 +180,7 @@ def _too_large(what: str, remedy: str) -> InputError:
     return InputError(
         Problem(
             Code.OUT_OF_RANGE,
-            f"{what} is so large that sums over requests are no 64-bit integers",
+            f"{what} is so large that sums over requests exceed 64-bit integers",
             help=remedy,
         )
     )

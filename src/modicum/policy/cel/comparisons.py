@@ -111,7 +111,7 @@ class Comparisons:
             ):
                 raise outside(
                     right.part.at,
-                    "a field is compared with texts, not with a field",
+                    "a field can be compared with texts, not with a field",
                     help="compare each of them with the same text",
                 )
             case _:
@@ -186,7 +186,7 @@ class Comparisons:
             case _:
                 raise outside(
                     left.part.at,
-                    "only a size or a contribution bound is more or less than a number",
+                    "only a size or a contribution bound can be compared with < and >",
                     help="compare texts and labels with ==, != and in",
                 )
 
@@ -222,8 +222,8 @@ class Comparisons:
                 if least > 1:
                     raise outside(
                         part.at,
-                        "the size of a text is compared with 0 only",
-                        help="ask whether it is 0, or more than 0",
+                        "the size of a text can be compared with 0 only",
+                        help="test whether it is 0, or greater than 0",
                     )
                 empty = TextIn(scope, name, frozenset({""}))
                 return negation(empty) if least == 1 else Constant(value=True)
@@ -253,7 +253,7 @@ class Comparisons:
                 raise self._label_tested(whole, name, test, part)
             case Attributes() | Bounds():
                 error = needs_text(whole.part)
-                error.help = "go through them with exists or all"
+                error.help = "use exists or all"
                 if test is TextTest.CONTAINS:
                     error.mended_by(membership_test(part, whole.part))
                 raise error
@@ -280,11 +280,11 @@ class Comparisons:
             case TextField(scope=Scope.RELEASE as scope, name=name) if name != "id":
                 return negation(TextIn(scope, name, frozenset({""})))
             case LabelField():
-                reason = "a label always has a value: its own, or the default"
+                reason = "a label always has a value, or its default"
             case Bounds() | Attributes():
-                reason = "ask with `in`, or for the size"
+                reason = "use `in`, or the size"
             case _:
-                reason = "it is always there"
+                reason = "it is always present"
         raise CelError(
             Code.CEL_TYPE,
             f"`has` does not fit `{field.name}`",

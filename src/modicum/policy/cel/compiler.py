@@ -152,7 +152,7 @@ class _Lowering:
                     "`exists` and `all` repeat their body for each element,"
                     " and `?:` its condition",
                 ),
-                help="nest fewer of them",
+                help="reduce the nesting",
             )
 
     def _not_boolean(self, part: Part, variables: _Variables) -> CelError:
@@ -205,7 +205,7 @@ class _Lowering:
         """Return the error for a comparison with null."""
         other = part.right if null is part.left else part.left
         error = needs_text(null)
-        error.help = "leave the comparison out: it always has a value"
+        error.help = "remove the comparison: it always has a value"
         meant = self._operand(other, variables)
         if isinstance(meant, TextField) and meant.name in METADATA:
             asked = f"has({path(other)})"
@@ -241,7 +241,7 @@ class _Lowering:
         match part.function, part.arguments:
             case ("exists" | "all") as quantifier, [cel.Name(name=name, at=at), body]:
                 if name in _SCOPES or name in variables:
-                    message = f"`{name}` has a meaning already"
+                    message = f"`{name}` already has a meaning"
                     raise CelError(Code.CEL_TYPE, message, at, help="choose another")
                 found = [
                     (
@@ -267,7 +267,7 @@ class _Lowering:
         match part.function, part.arguments:
             case _, [cel.Literal(value=str(word))] if isinstance(owner, cel.Field):
                 if part.function in _ASKS_FOR and owner.name in _COLLECTIONS:
-                    error = outside(part.at, "what is read is asked for with `in`")
+                    error = outside(part.at, "test what is read with `in`")
                     return error.mended_by(membership_test(word, owner))
         self._refuse_function(part)
         return self._not_boolean(part, variables)
@@ -307,13 +307,13 @@ class _Lowering:
             case cel.Call():
                 return self._size(part, variables)
             case _:
-                raise outside(part.at, "what is true or false is not compared")
+                raise outside(part.at, "booleans cannot be compared")
 
     def _variable(self, part: cel.Name, variables: _Variables) -> Operand:
         if part.name in variables:
             return variables[part.name]
         if _is_scope(part):
-            message = "one of its fields is needed here"
+            message = "use one of its fields"
             raise CelError(Code.CEL_TYPE, message, part.at)
         from modicum.policy.cel.hints import bare_word
 
@@ -345,7 +345,7 @@ class _Lowering:
 def _pattern(part: Part) -> CelError:
     return outside(
         part.at,
-        "whether one pattern covers another cannot be decided fast",
+        "implication between regular expressions is not decidable fast enough",
         help="compare with texts, or use startsWith, endsWith or contains",
     )
 

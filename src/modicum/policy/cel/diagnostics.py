@@ -23,7 +23,7 @@ def needs_text(part: Part) -> CelError:
     """Return the error for something that should be a text."""
     return CelError(
         Code.CEL_TYPE,
-        "only a text can stand here",
+        "only a text is allowed here",
         part.at,
         help='write a text, in quotes: "…"',
     )
@@ -34,10 +34,10 @@ def needs_number(part: Part) -> CelError:
     written = part.written if isinstance(part, Literal) else ""
     digits = written.strip("\"'")
     whole = re.fullmatch(r"(\d{1,9})(\.\d+)?", digits)
-    help_text = "write a whole number, such as 20"
+    help_text = "write an integer, such as 20"
     if whole and whole[2]:
-        help_text = f"write a whole number: {whole[1]} or {int(whole[1]) + 1}"
-    message = "only a whole number can stand here"
+        help_text = f"write an integer: {whole[1]} or {int(whole[1]) + 1}"
+    message = "only an integer is allowed here"
     error = CelError(Code.CEL_TYPE, message, part.at, help=help_text)
     return error.mended_by(Rewrite(written, digits) if whole and not whole[2] else None)
 

@@ -27,7 +27,7 @@ MECHANISM_FIELDS = ("attributes", "contribution_bound", "mechanism", "name")
 RELEASE_FIELDS = ("id", *METADATA)
 _WITHHELD = {
     "cost": "a rule that depends on the cost would make losses incomparable",
-    "unit": "every rule names its unit with the key `unit`",
+    "unit": "every rule has its unit in the key `unit`",
 }
 
 
@@ -116,7 +116,7 @@ def field_meant(field: Field, vocabulary: Vocabulary) -> Operand:
     if field.name in _WITHHELD:
         raise CelError(
             Code.CEL_TYPE,
-            f"predicates do not see `{owner.name}.{field.name}`",
+            f"predicates have no access to `{owner.name}.{field.name}`",
             field.name_at,
             notes=(_WITHHELD[field.name],),
         )

@@ -74,11 +74,11 @@ def chained(source: str, at: Place) -> CelError:
         joined = f"{tokens.cut(first, middle)} && {tokens.cut(index + 1, last)}"
         return _error(
             tokens.place(second.start),
-            "one comparison cannot be compared again",
+            "comparisons cannot be chained",
             Rewrite(old, joined),
             code=Code.CEL_SUBSET,
         )
-    return _error(at, "one comparison is compared again", code=Code.CEL_SUBSET)
+    return _error(at, "a chained comparison", code=Code.CEL_SUBSET)
 
 
 def _error(
@@ -111,7 +111,7 @@ def _printers_quotes(tokens: Tokens) -> Iterator[CelError]:
                 rewrite = Rewrite(old, f'"{inside[:length]}"')
             yield _error(
                 tokens.place(token.start),
-                "a text stands in straight quotes",
+                "a text needs straight quotes",
                 rewrite,
                 help='write  "  instead of  ' + token.text,
             )
@@ -133,9 +133,9 @@ def _open_quotes(tokens: Tokens) -> Iterator[CelError]:
             rewrite = Rewrite(old, quote + old)
         yield _error(
             tokens.place(token.start),
-            "this quote has no second one",
+            "this quote is never closed",
             rewrite,
-            help=f"close the text with {quote} ; one that belongs to it is"
+            help=f"close the text with {quote} ; a quote inside it is"
             f" written \\{quote}",
         )
 
@@ -228,10 +228,10 @@ def _sign(tokens: Tokens, index: int) -> CelError | None:
         label = 'expected an operator; "=" is not CEL'
         return _error(at, label, help='compare with "=="')
     if token.text == ";":
-        return _error(at, "a predicate has no end sign", help="leave it out")
+        return _error(at, "a predicate has no terminator", help="leave it out")
     if token.text not in _SIGNS:
         return None
-    label = f"CEL has no sign `{token.text}`"
+    label = f"CEL has no operator `{token.text}`"
     return _error(at, label, Rewrite(token.text, _SIGNS[token.text]))
 
 
@@ -247,7 +247,7 @@ def _list_in_parentheses(tokens: Tokens, index: int) -> CelError | None:
     old = tokens.cut(index + 1, last)
     return _error(
         tokens.place(opening.start),
-        "a list stands in square brackets",
+        "a list needs square brackets",
         Rewrite(old, f"[{old[1:-1].strip()}]"),
     )
 
@@ -268,7 +268,7 @@ def _function_between(tokens: Tokens, index: int) -> CelError | None:
         new = f"{right} in {left}"
     return _error(
         tokens.place(token.start),
-        f"`{token.text}` does not stand between two things",
+        f"`{token.text}` needs two operands",
         Rewrite(tokens.cut(first, last), new),
     )
 
@@ -282,7 +282,7 @@ def _open_brackets(tokens: Tokens) -> Iterator[CelError]:
         at = tokens.place(token.start)
         closing = {"(": ")", "[": "]", "{": "}"}.get(token.text)
         if closing is None:
-            yield _error(at, "nothing is open here", help="leave it out")
+            yield _error(at, "there is nothing to close", help="leave it out")
         else:
             old = tokens.cut(index, _held_by(tokens, index))
             yield _error(
@@ -310,11 +310,11 @@ def _why_here(tokens: Tokens, at: Place) -> tuple[str, str]:
     )
     token, before = tokens.all[index], tokens.at(index - 1)
     if index == len(tokens.all) - 1 and _wants_more(token):
-        return "something is missing behind this", "write the other side"
+        return "an operand is missing after this", "write the other operand"
     if before is not None and before.kind in _OPERANDS and token.kind in _OPERANDS:
         remedy = "join two comparisons with && or ||"
         return "an operator is missing before this", remedy
-    return "this cannot stand here", "docs/reference/cel.md lists what can"
+    return "this is not allowed here", "see docs/reference/cel.md"
 
 
 def _wants_more(token: Token) -> bool:
@@ -406,7 +406,7 @@ def word_with_dashes(source: str, vocabulary: Vocabulary) -> CelError | None:
         old, new = word, f'"{word}"'
         if before is not None and before.text == ".":
             old, new = f".{word}", f'["{word}"]'
-        reason = "a dash takes one thing from another; a text stands in quotes"
+        reason = "a dash is a minus sign; write a text in quotes"
         error = outside(tokens.place(token.start), reason)
         return error.mended_by(Rewrite(old, new))
     return None
@@ -438,7 +438,7 @@ def unknown_function(function: str, at: tuple[int, int]) -> CelError | None:
     if meant is None:
         near = nearest(function, _KNOWN_FUNCTIONS)
         meant = near.split('"')[1] if near else None
-    error = outside(at, f"there is no function `{function[:60]}`")
+    error = outside(at, f"unknown function `{function[:60]}`")
     if meant is not None:
         error.rewrite = Rewrite(f"{function}(", f"{meant}(")
     return error

@@ -39,7 +39,7 @@ _SHORT = {
     "t": "\t",
     "r": "\r",
 }
-_ESCAPES = r"""of escapes, a text may hold \\ \" \' \n \t \r \uXXXX and \UXXXXXXXX"""
+_ESCAPES = r"""a text may contain these escapes: \\ \" \' \n \t \r \uXXXX and \UXXXXXXXX"""
 _PIECE = re.compile(
     r"\\(?:(?P<short>[\\\"'ntr])|u(?P<four>[0-9a-fA-F]{4})|U(?P<eight>[0-9a-fA-F]{8}))"
     r"|(?P<plain>[^\\]+)"
@@ -66,7 +66,7 @@ def text_value(token: str) -> str:
     """
     if token[0] not in "\"'":
         raise NotInSubsetError(
-            "a text has no letter before its quotes", "remove the letter"
+            "a text has no prefix before its quotes", "remove the letter"
         )
     if token.startswith(('"""', "'''")):
         raise NotInSubsetError("a text has one quote at each end", "write one of three")
@@ -105,7 +105,7 @@ def whole_value(token: str) -> int:
     value = int(token, 16 if "x" in token else 10) if few_digits else 1 << 64
     if not -_WHOLE_MAX - 1 <= value <= _WHOLE_MAX:
         raise NotInSubsetError(
-            "whole numbers have at most 64 bits", "write a smaller number"
+            "integers have at most 64 bits", "write a smaller number"
         )
     return value
 

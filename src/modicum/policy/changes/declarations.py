@@ -76,11 +76,11 @@ def _guards(old: Policy, new: Policy) -> Iterator[Declared]:
     after = {guard.name: guard for guard in new.guards}
     for name, guard in after.items():
         if name not in before:
-            text = f"`{name}` is new: asks for {words(guard.unless)}"
+            text = f"`{name}` is new: requires {words(guard.unless)}"
             yield Declared(Verdict.TIGHTER, "guard", text)
         elif before[name].unless != guard.unless:
             verdict = _guard_verdict(before[name], guard, vocabulary)
-            text = f"`{name}` asks for {words(guard.unless)}"
+            text = f"`{name}` requires {words(guard.unless)}"
             yield Declared(verdict, "guard", text)
         elif before[name].message != guard.message:
             yield Declared(Verdict.SAME, "guard", f"`{name}` has another message")
@@ -119,10 +119,10 @@ def _keys(old: Policy, new: Policy) -> Iterator[Declared]:
     for person in dict.fromkeys((*new.keys, *old.keys)):
         was, now = old.keys.get(person), new.keys.get(person)
         if was is None:
-            text = f"`{person}` must sign what they agree to"
+            text = f"`{person}` must sign their approvals"
             yield Declared(Verdict.TIGHTER, "key", text)
         elif now is None:
-            text = f"`{person}` need not sign any more"
+            text = f"`{person}` need no longer sign"
             yield Declared(Verdict.LOOSER, "key", text)
         else:
             come = [f"{one[:12]}…" for one in now if one not in was]
@@ -269,7 +269,7 @@ def _steps(old: RotationRule, new: RotationRule) -> Iterator[Declared]:
         text = f"{step}: less is unlocked at {_ages(less)}"
         yield Declared(Verdict.TIGHTER, _SUBJECT, text)
     if not more and not less:
-        text = f"{step}: as much is unlocked at every age"
+        text = f"{step}: the unlocked share is the same at every age"
         yield Declared(Verdict.SAME, _SUBJECT, text)
 
 
@@ -510,5 +510,5 @@ def _time(old: Policy, new: Policy) -> Iterator[Declared]:
     for unit in dict.fromkeys((*new_detail, *old_detail)):
         was, now = old_detail.get(unit), new_detail.get(unit)
         if was != now:
-            text = f"periods of `{unit}` told apart: {shown(was)} -> {shown(now)}"
+            text = f"periods of `{unit}` kept separate: {shown(was)} -> {shown(now)}"
             yield Declared(Verdict.CHANGED, "time", text)

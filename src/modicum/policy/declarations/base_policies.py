@@ -88,7 +88,7 @@ class Budgets:
                 Code.NO_MEASURE,
                 f'"{node.text}" has no measure',
                 node,
-                notes=("it could be pure eps, eps at some delta, rho or mu",),
+                notes=("it could be pure eps, eps at a delta, rho or mu",),
                 help=f"write {{eps: {node.text}, delta: 1e-7}}, or declare"
                 " dp.bare_budget once",
             )
@@ -332,6 +332,6 @@ def _when(fields: Fields, each: Node | None) -> Node | None:
             "a base policy has either `when` or `for_each`",
             fields.key_node("when"),
             notes=("`for_each` makes one rule for each attribute or category",),
-            help="leave `when` out, or write a policy of its own for it",
+            help="leave `when` out, or write a separate policy for it",
         )
     return None

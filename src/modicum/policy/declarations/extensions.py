@@ -78,9 +78,9 @@ def _setting(
     if not looks_only_at_labels(predicate):
         raise fail(
             Code.CEL_SUBSET,
-            "a setting may look only at labels in this version",
+            "a setting may use labels only",
             when,
-            notes=("so that it is decidable whether settings cover everything",),
+            notes=("so that the coverage of settings is decidable",),
         )
     map_node = fields.take("budget", help="add  budget: same  to change nothing")
     budget_map = parse_map(map_node, budgets.read)

@@ -63,7 +63,7 @@ def read_invariants(node: Node | None) -> tuple[str, ...]:
         invariant = name(item, "an invariant")
         if invariant in found:
             raise fail(
-                Code.DUPLICATE_NAME, f"invariant `{invariant}` stands twice", item
+                Code.DUPLICATE_NAME, f"invariant `{invariant}` is given twice", item
             )
         found[invariant] = item
     return tuple(found)

@@ -77,10 +77,10 @@ def _attribute(key: Scalar, value: Node, categories: dict[str, str]) -> Attribut
     if len(parts) == 3 and text(parts[2], "the third part") != "static":
         raise fail(
             Code.UNKNOWN_CHOICE,
-            f"{_shown(parts[2])} says nothing about attribute `{own_name}`",
+            f"{_shown(parts[2])} has no meaning for attribute `{own_name}`",
             parts[2],
             label=nearest(_shown(parts[2]).strip("`"), ["static"]),
-            help="the third part is  static , or left out",
+            help="the third part is  static , or is left out",
         )
     risk = name(parts[0], f"the risk level of `{own_name}`")
     memberships: dict[str, Level] | None = None
@@ -216,7 +216,7 @@ def _filter(fields: Fields) -> str:
     if chosen is not None and accountant is not None:
         raise fail(
             Code.KEYS_CONFLICT,
-            "`filter` and `accountant` say the same thing; give one",
+            "`filter` and `accountant` have the same meaning; give one",
             accountant,
         )
     if chosen is not None:
@@ -287,9 +287,9 @@ def _labels(
             if not label.isidentifier() or label in RESERVED:
                 raise fail(
                     Code.BAD_NAME,
-                    f"`{label}` cannot be the name of a label",
+                    f"`{label}` is not allowed as the name of a label",
                     key,
-                    help="use letters, digits and _; names of keys are taken",
+                    help="use letters, digits and _; names of keys are reserved",
                 )
             labels[label], marks[label] = _label(label, value)
     found.raise_any()
@@ -306,7 +306,7 @@ def _label(own_name: str, node: Node) -> tuple[Label, Mark | None]:
             Code.WRONG_TYPE,
             f"{what} must be a mapping, got a list",
             node,
-            notes=("the default is what holds where nothing is said",),
+            notes=("the default applies where no value is given",),
             help=f"write  {{values: {written}, default: {default}}}  instead of"
             f"  {written}",
         )
@@ -324,7 +324,7 @@ def _distinct(node: Node, what: str) -> tuple[str, ...]:
     for item in items(node, f"the {what}s"):
         value = name(item, f"a {what}")
         if value in values:
-            raise fail(Code.DUPLICATE_NAME, f"{what} `{value}` stands twice", item)
+            raise fail(Code.DUPLICATE_NAME, f"{what} `{value}` is given twice", item)
         values.append(value)
     if not values:
         raise fail(Code.MISSING_KEY, f"at least one {what} is needed", node)

@@ -93,10 +93,10 @@ def _one_or_more(node: Node, what: str) -> tuple[Node, ...]:
     if not several:
         raise fail(
             Code.MISSING_KEY,
-            f"an old value of {what} stands for no value now",
+            f"an old value of {what} has no current value",
             node,
-            help="name the values that it may stand for, or leave it out: then it"
-            " stands for all of them",
+            help="list its possible values, or leave it out: it then has all of"
+            " them",
         )
     return several
 
@@ -214,7 +214,7 @@ def _values(node: Node, what: str) -> tuple[str, ...]:
         value = name(item, f"a value of {what}")
         if value in values:
             raise fail(
-                Code.DUPLICATE_NAME, f"value `{value}` of {what} stands twice", item
+                Code.DUPLICATE_NAME, f"value `{value}` of {what} is given twice", item
             )
         values[value] = None
     if not values:

@@ -79,7 +79,7 @@ def _people(role: str, node: Node) -> tuple[str, ...]:
     for item in node.items:
         one = release_id(item, f"a person of role `{role}`")  # Addresses fit, too.
         if one in people:
-            raise fail(Code.DUPLICATE_NAME, f"`{one}` stands twice in `{role}`", item)
+            raise fail(Code.DUPLICATE_NAME, f"`{one}` is given twice in `{role}`", item)
         people[one] = None
     if not people:
         raise fail(
@@ -135,7 +135,7 @@ def _approval(node: Node, vocabulary: Vocabulary, roles: Roles) -> Approval:
     if not _looks_only_at_the_release(when):
         raise fail(
             Code.CEL_SUBSET,
-            "an approval may look only at the release, not at its mechanisms",
+            "an approval may use the release only, not its mechanisms",
             when_node,
             notes=("people approve a release as a whole",),
             help="write release.audience, release.purpose and the like",
@@ -158,10 +158,10 @@ def _people_needed(fields: Fields, when: Predicate, roles: Roles) -> Approval:
         if need > len(people):
             raise fail(
                 Code.OUT_OF_RANGE,
-                f"{need} people must agree, and only {len(people)} could",
+                f"{need} people must approve, and only {len(people)} can",
                 need_node,
                 notes=(f"in {' and '.join(wanted)}: {', '.join(sorted(people))}",),
-                help="lower `need`, or name more people in `roles`",
+                help="lower `need`, or add people to `roles`",
             )
     return Approval(when, need, wanted, allowed, fields.node.mark)
 
@@ -191,7 +191,7 @@ def read_role_names(
     for item in items(node, what):
         role = name(item, "a role")
         if role in wanted:
-            raise fail(Code.DUPLICATE_NAME, f"role `{role}` stands twice", item)
+            raise fail(Code.DUPLICATE_NAME, f"role `{role}` is given twice", item)
         if roles is not None and role not in roles:
             raise fail(
                 Code.UNKNOWN_CHOICE,
@@ -243,7 +243,7 @@ def _refuse_unknown(key: Scalar, people: set[str]) -> None:
             f"`keys` names `{key.text[:200]}`, who has no role",
             key,
             label=nearest(key.text, people),
-            help="write the name as it stands in `roles`",
+            help="use the spelling in `roles`",
         )
 
 
@@ -263,13 +263,13 @@ def _keys(person: str, node: Node) -> tuple[str, ...]:
                 help=_HELP,
             )
         if one in found:
-            raise fail(Code.DUPLICATE_NAME, f"a key of `{person}` stands twice", item)
+            raise fail(Code.DUPLICATE_NAME, f"a key of `{person}` is given twice", item)
         found[one] = None
     if not found:
         raise fail(
             Code.MISSING_KEY,
             f"`{person}` needs at least one key",
             node,
-            help="without one, leave the name out: they need not sign then",
+            help="without keys, remove the name: no signature is then required",
         )
     return tuple(found)

@@ -32,7 +32,7 @@ def read_rotation(node: Node | None, roles: Roles) -> RotationRule | None:
     rounds, slack, retired, openers = 1, Fraction(0), Retired.CLOSED, None
     with found.guard():
         active = fields.take(
-            "active", help="say for how many rounds a group is active:  active: 12"
+            "active", help="give the number of rounds that a group is active:  active: 12"
         )
         rounds = count(active, "`active`", at_least=1, at_most=ROUNDS_MAX)
     given = fields.take_optional("slack")
@@ -63,7 +63,7 @@ def _retired(node: Node) -> Retired:
 
 
 def _openers(node: Node, roles: Roles) -> tuple[str, ...]:
-    none = "`opened_by` needs at least one role; without the key, anybody opens rounds"
+    none = "`opened_by` needs at least one role; without the key, anybody may open rounds"
     return read_role_names(node, "`opened_by`", roles, none)
 
 
@@ -88,15 +88,15 @@ def refuse_turns_of_nobody(
     if not grouped:
         raise _of_nobody(
             rotation,
-            "`rotation` needs user groups, and no unit stays in one",
+            "`rotation` needs user groups, and no unit has a fixed one",
             "add  population: {groups: {immutable: [UNIT]}}  , or leave `rotation` out",
         )
     if not any(grouped_through(one.unit, vocabulary) for one in policies):
         names = " or ".join(f"`{unit}`" for unit in sorted(grouped))
         raise _of_nobody(
             rotation,
-            "`rotation` holds for no rule: none of `policies` is for a unit that"
-            " stays in user groups",
+            "`rotation` applies to no rule: none of `policies` is for a unit"
+            " with fixed user groups",
             f"add one for {names}, or leave `rotation` out",
         )
 

@@ -25,7 +25,7 @@ from modicum.release.units import (
 #: Where each `within` of a unit stands, by unit, in the unit's own order.
 Places: TypeAlias = Mapping[str, Sequence[Node]]
 
-NOT_NEEDED = "leave it out: what the calendar says is used without it"
+NOT_NEEDED = "leave it out: the calendar applies without it"
 
 
 def refuse_circles(units: Mapping[str, Unit], places: Places) -> None:
@@ -49,10 +49,10 @@ def refuse_circles(units: Mapping[str, Unit], places: Places) -> None:
         with found.guard():
             raise fail(
                 Code.UNIT_CYCLE,
-                f"unit `{start}` lies within itself: " + " within ".join(circle),
+                f"unit `{start}` is within itself: " + " within ".join(circle),
                 places[start][first],
-                notes=("the order of units says which are larger; two cannot both be",),
-                help="drop one of these `within`",
+                notes=("the order of units must have no cycles",),
+                help="remove one of these `within`",
             )
     found.raise_any()
 
@@ -102,13 +102,13 @@ def _refuse_unproven(unit: Unit, cover: Unit, place: Node) -> None:
         return  # What lies in what for all of time is for the author to know.
     if unit.id != cover.id:
         reason = (
-            f"their instances are told apart by `{unit.id}` and by `{cover.id}`:"
-            " nothing shows that the one lies in the other"
+            f"their instances are identified by `{unit.id}` and by `{cover.id}`:"
+            " nothing shows that one contains the other"
         )
     elif unit.column != cover.column:
         reason = (
-            f"they are timed by `{unit.column}` and by `{cover.column}`: a row may"
-            " fall in any period of the other"
+            f"their time columns are `{unit.column}` and by `{cover.column}`: a row may"
+            " fall into any period of the other"
         )
     if reason:
         remedy = "leave `within` out: the units are independent then"
@@ -119,7 +119,7 @@ def _mended(unit: Unit, cover: Unit) -> str:
     """Return what to write for an order that the calendar contradicts."""
     if impossible(cover, unit):
         return NOT_NEEDED
-    return f"turn it round: `within: {unit.name}` belongs to `{cover.name}`"
+    return f"reverse it: `within: {unit.name}` belongs to `{cover.name}`"
 
 
 def _refuse_impossible(
@@ -134,7 +134,7 @@ def _refuse_impossible(
         beyond,
         place,
         f"that would follow: {' within '.join(way)}; but {reason}",
-        "drop one of these `within`",
+        "remove one of these `within`",
     )
 
 
@@ -286,7 +286,7 @@ def _with_order(drafts: Mapping[str, _Draft]) -> dict[str, _Draft]:
                 if cover in within:
                     raise fail(
                         Code.DUPLICATE_NAME,
-                        f"unit `{cover}` stands twice in `within`",
+                        f"unit `{cover}` is given twice in `within`",
                         word,
                     )
                 within.append(cover)
@@ -331,7 +331,7 @@ def _groups(
                     f"`{own.name}` is not within `{cover}`, so it has no group size"
                     " there",
                     key,
-                    help=f"add `within: {cover}` if it is so, or drop the size"
+                    help=f"add `within: {cover}` if that is true, or remove the size"
                     if could
                     else NOT_NEEDED,
                 )

@@ -76,7 +76,7 @@ def reformatted(data: bytes, file: str) -> str:
     check(
         formatted(again) == formatted(node)
         and comments_of(text, again).texts() == comments.texts(),
-        "POL-6: a new layout says the same",
+        "POL-6: a new layout has the same meaning",
     )
     return text
 

@@ -53,8 +53,8 @@ def refuse_include(node: Node) -> None:
                     Code.INCLUDE,
                     "a policy that includes files must be loaded as a file",
                     key,
-                    notes=("a text has no folder in which they could be found",),
-                    help="give its path, or the one text that `policy fmt` prints",
+                    notes=("a text has no folder to search",),
+                    help="give its path, or the text printed by `policy fmt`",
                 )
 
 
@@ -142,7 +142,7 @@ class _Search:
             )
         if len(chain) > DEPTH_MAX:
             raise fail(
-                Code.INCLUDE, f"files include files deeper than {DEPTH_MAX}", node
+                Code.INCLUDE, f"includes are nested deeper than {DEPTH_MAX}", node
             )
         if len(self.seen) >= FILES_MAX:
             raise fail(Code.INCLUDE, f"a policy of more than {FILES_MAX} files", node)
@@ -174,7 +174,7 @@ def _where_it_is_looked_for() -> Iterator[None]:
         yield
     except InputError as error:
         remedy = (
-            "correct the path, which begins in the folder of this file, or create it"
+            "correct the path, relative to the folder of this file, or create the file"
         )
         raise InputError(
             *(
@@ -207,13 +207,13 @@ def _resolved(node: Scalar, path: str) -> str:
             Code.INCLUDE,
             f"`{node.text[:60]}` is not a path from the including file",
             node,
-            help="write it from the folder of this file, such as parts/units.yaml",
+            help="write it relative to the folder of this file, such as parts/units.yaml",
         )
     for part in node.text.split("/"):
         if part == ".." and not parts:
             raise fail(
                 Code.INCLUDE,
-                f"`{node.text[:60]}` leads out of the folder of the policy",
+                f"`{node.text[:60]}` is outside the folder of the policy",
                 node,
                 notes=("a policy may not read files outside its folder",),
                 help="move the file into the folder",
@@ -223,7 +223,7 @@ def _resolved(node: Scalar, path: str) -> str:
         elif part not in (".", ""):
             parts.append(part)
     if not parts or node.text.endswith("/"):
-        raise fail(Code.INCLUDE, f"`{node.text[:60]}` names no file", node)
+        raise fail(Code.INCLUDE, f"`{node.text[:60]}` is not a file", node)
     return "/".join(parts)
 
 
@@ -299,10 +299,10 @@ def _section(section: str, given: list[tuple[Scalar, Node]]) -> tuple[Scalar, No
         again = given[1][0]
         raise fail(
             Code.DUPLICATE_KEY,
-            f"`{section}` stands in two files",
+            f"`{section}` is given in two files",
             again,
             notes=(f"first at {place(key.mark)}",),
-            help="state it once, for the whole policy",
+            help="give it once, for the whole policy",
         )
     return key, values[0]
 
@@ -339,7 +339,7 @@ def _names(section: str, values: list[Node]) -> Entries:
                     first = entries[key.text][0]
                     problem = fail(
                         Code.DUPLICATE_NAME,
-                        f"`{key.text[:60]}` of `{section}` stands in two files",
+                        f"`{key.text[:60]}` of `{section}` is given in two files",
                         key,
                         notes=(f"first at {place(first.mark)}",),
                         help="keep one, or rename one",

@@ -77,8 +77,8 @@ def to_svg(diagram: Hasse) -> str:
 
 
 _LEGEND = (
-    "up: counts all of it, and more; gray and dashed: implied; thick: on the way to"
-    " the rule that implies it"
+    "up: also counts everything below; gray and dashed: implied; thick: path to the"
+    " rule that implies it"
 )
 
 
@@ -138,7 +138,7 @@ def _lines(node: HasseNode, drawn: Collection[str]) -> list[tuple[str, bool]]:
             lines.append((_cut(f"by {rule.witness}"), False))
     left = len(node.rules) - RULES_SHOWN_MAX
     if left > 0:
-        lines.append((f"and {left} more about the same", False))
+        lines.append((f"and {left} more with the same mechanisms", False))
     return [*lines, (_cut(f"per {node.unit}"), False)]
 
 

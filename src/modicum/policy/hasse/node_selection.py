@@ -59,7 +59,7 @@ def chosen_rules(
     nothing = VacuousRules(rules, Logic(compiled.policy.vocabulary))
     found = [number for number in found if number not in nothing]
     if not found:
-        raise fail(Code.UNKNOWN_CHOICE, "no rule of the policy is like that")
+        raise fail(Code.UNKNOWN_CHOICE, "no rule matches these options")
     return found
 
 
@@ -99,7 +99,7 @@ def centers(
     if not numbers:
         raise fail(
             Code.UNKNOWN_CHOICE,
-            f"`{named[:80]}` is about nothing: no mechanism can fall under it",
+            f"`{named[:80]}` is matches nothing: no mechanism can match it",
             help="see why with  modicum policy explain FILE RULE",
         )
     return stage, numbers

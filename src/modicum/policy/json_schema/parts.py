@@ -165,8 +165,8 @@ def definitions() -> dict[str, Schema]:
         "budget": {
             "description": "a limit; the key names the measure",
             "anyOf": [
-                positive("only if dp.bare_budget says what it means"),
-                {"const": "unlimited", "description": "counted, never enforced"},
+                positive("only if dp.bare_budget defines its measure"),
+                {"const": "unlimited", "description": "tracked, never enforced"},
                 measured("a budget", limit_delta("delta; without it, pure DP")),
             ],
         },
@@ -192,7 +192,7 @@ def _budget_map() -> Schema:
         "oneOf": [
             {"const": "same", "description": "not at all"},
             closed({"scale": positive("a factor")}, ["scale"], "times a factor"),
-            closed({"add": ref("budget")}, ["add"], "more by a budget"),
+            closed({"add": ref("budget")}, ["add"], "plus a budget"),
             closed({"to": ref("budget")}, ["to"], "another budget"),
             table,
         ],
@@ -209,7 +209,7 @@ def _base_policy() -> Schema:
         **named(ref("budget_map"), "by level", key={"enum": list(LEVELS)}),
         "minProperties": 1,
     }
-    override = named(ref("budget"), "by attribute: a budget of its own")
+    override = named(ref("budget"), "by attribute: its own budget")
     return {
         "description": "a limit, or one for each attribute or category",
         "oneOf": [

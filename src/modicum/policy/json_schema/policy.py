@@ -69,13 +69,13 @@ def _sections() -> dict[str, Schema]:
     return {
         "modicum": {"const": FORMAT, "description": "the version of the format"},
         "include": {
-            "description": "other files whose contents come first; paths from this one",
+            "description": "files that are included first; paths relative to this one",
             "anyOf": [line("one path"), listed(line("a path"), "paths")],
         },
-        "name": name("what the policy is called"),
+        "name": name("the name of the policy"),
         "dp": _dp(),
         "units": {
-            **named(_unit(), "privacy units: whose loss is limited"),
+            **named(_unit(), "privacy units, whose loss is limited"),
             "minProperties": 1,
             "maxProperties": UNITS_MAX,
         },
@@ -96,18 +96,18 @@ def _sections() -> dict[str, Schema]:
         "policies": listed(ref("base_policy"), "limits on everything released"),
         "extensions": listed(_extension(), "contexts that multiply the policies"),
         "per_release": listed(ref("base_policy"), "limits on each release alone"),
-        "guards": listed(_guard(), "what descriptions of releases must say"),
+        "guards": listed(_guard(), "what descriptions of releases must contain"),
         "roles": named(
             {**listed(person(), "its people", at_least=1), "uniqueItems": True},
-            "who has which role",
+            "the people of each role",
         ),
-        "keys": named(_signing_keys(), "who must sign, and with what", key=person()),
-        "approvals": listed(_approval(), "who must agree to which releases"),
+        "keys": named(_signing_keys(), "the people who must sign, and their keys", key=person()),
+        "approvals": listed(_approval(), "approvals of releases"),
         "activation": closed(
-            _people(), ["need", "from"], "who must agree to the next policy"
+            _people(), ["need", "from"], "approvals of the next policy"
         ),
         "disclosed_invariants": listed(
-            name("an invariant"), "facts that are published outside DP"
+            name("an invariant"), "facts published outside DP"
         ),
     }
 
@@ -121,16 +121,16 @@ def _dp() -> Schema:
     others = closed({"type": words(kinds, "its measure")}, ["type"])
     schema = closed(
         {
-            "neighbors": words(RELATIONS, "which two tables are neighbors"),
-            "filter": words(FILTERS, "how a budget is enforced over history"),
-            "accountant": words(_ACCOUNTANTS, "an older word for the filter"),
+            "neighbors": words(RELATIONS, "the neighboring relation"),
+            "filter": words(FILTERS, "the privacy filter"),
+            "accountant": words(_ACCOUNTANTS, "the former name of `filter`"),
             "bare_budget": {
-                "description": "what a budget that is only a number means",
+                "description": "the measure of a budget that is only a number",
                 "oneOf": [approximate, others],
             },
         },
         [],
-        "how losses are added up",
+        "the accounting of losses",
     )
     return {**schema, "not": {"required": ["filter", "accountant"]}}
 
@@ -148,8 +148,8 @@ def _signing_keys() -> Schema:
 def _unit() -> Schema:
     time = closed(
         {
-            "column": line("the column that tells when a row happened"),
-            "period": words(PERIODS, "how long one instance lasts"),
+            "column": line("the time column"),
+            "period": words(PERIODS, "the period of one instance"),
         },
         ["column", "period"],
         "the period of time of one instance; without it, all of time",
@@ -157,7 +157,7 @@ def _unit() -> Schema:
     count = whole(1, GROUP_MAX, "how many")
     return closed(
         {
-            "id": line("the column that tells whose a row is"),
+            "id": line("the id column"),
             "time": time,
             "within": {
                 "description": "units that cover this one",
@@ -166,7 +166,7 @@ def _unit() -> Schema:
             "groups": named(
                 count, "by larger unit: how many of this one it has at most"
             ),
-            "neighbors": words(RELATIONS, "which two tables are neighbors"),
+            "neighbors": words(RELATIONS, "the neighboring relation"),
         },
         ["id"],
         "a privacy unit",
@@ -189,7 +189,7 @@ def _label() -> Schema:
 
 def _attribute() -> Schema:
     risk = name("a risk level")
-    memberships = named(words(LEVELS, "how closely it belongs"), "by category")
+    memberships = named(words(LEVELS, "the membership level"), "by category")
     return {
         "description": "a risk level, or [risk level, {category: membership}, static]",
         "anyOf": [
@@ -232,11 +232,11 @@ def _population() -> Schema:
         {
             "partition_by": named(partition, "public attributes"),
             "groups": closed(
-                {"immutable": listed(name("a unit"), "units that stay in one group")},
+                {"immutable": listed(name("a unit"), "units with a fixed group")},
                 ["immutable"],
                 "user groups",
             ),
-            "time_detail": named(count, "recent periods told apart, by unit"),
+            "time_detail": named(count, "recent periods kept separate, by unit"),
         },
         [],
         "how the population is divided",
@@ -248,20 +248,20 @@ def _rotation() -> Schema:
         "type": "number",
         "minimum": 0,
         "maximum": 1,
-        "description": "by which part the earlier steps are larger, the later smaller",
+        "description": "how much larger early steps are than late ones",
     }
     fates = [one.value for one in Retired]
     return closed(
         {
-            "active": whole(1, ROUNDS_MAX, "for how many rounds a group is active"),
+            "active": whole(1, ROUNDS_MAX, "the number of rounds that a group is active"),
             "slack": slack,
-            "retired": words(fates, "what becomes of what retired groups have left"),
+            "retired": words(fates, "the use of the budget left in retired groups"),
             "opened_by": listed(
                 name("a role"), "the roles whose people may open rounds", at_least=1
             ),
         },
         ["active"],
-        "how user groups take turns: what part of its budget each may have used",
+        "rotation of user groups, and the unlocked share of their budgets",
     )
 
 
@@ -275,10 +275,10 @@ def _reservations() -> Schema:
     return closed(
         {
             "share": share,
-            "days": whole(1, RESERVATION_DAYS_MAX, "how long a reservation may stand"),
+            "days": whole(1, RESERVATION_DAYS_MAX, "the longest reservation"),
         },
         [],
-        "what one identity may hold reserved and not started",
+        "the limits of unstarted reservations per identity",
     )
 
 
@@ -286,7 +286,7 @@ def _was_of_values() -> Schema:
     value = name("a present value")
     several = listed(value, "present values", at_least=1)
     return named(
-        {"anyOf": [value, several], "description": "what it may stand for now"},
+        {"anyOf": [value, several], "description": "its possible current values"},
         "by value under the policy before",
     )
 
@@ -298,7 +298,7 @@ def _was_of_range(end: Schema) -> Schema:
         "anyOf": [end, span, listed(one, "numbers and spans", at_least=1)]
     }
     entry = closed({"old": several, "now": several}, ["old", "now"], "one step")
-    return listed(entry, "what old values may stand for now")
+    return listed(entry, "the possible current values of old ones")
 
 
 def _extension() -> Schema:
@@ -324,7 +324,7 @@ def _guard() -> Schema:
         {
             "name": name("its name"),
             "unless": ref("predicate"),
-            "message": line("what to tell who wrote the description"),
+            "message": line("the message to the author of the description"),
         },
         ["name", "unless", "message"],
         "refuses mechanisms for which `unless` does not hold",
@@ -335,16 +335,16 @@ def _approval() -> Schema:
     return closed(
         {"when": ref("predicate"), **_people()},
         ["when", "need", "from"],
-        "people who must agree",
+        "the approvers",
     )
 
 
 def _people() -> dict[str, Schema]:
     return {
-        "need": whole(1, APPROVERS_MAX, "how many people"),
-        "from": listed(name("a role"), "the roles they may have", at_least=1),
+        "need": whole(1, APPROVERS_MAX, "the number of people"),
+        "from": listed(name("a role"), "their possible roles", at_least=1),
         "requester_may_approve": {
             "type": "boolean",
-            "description": "whether who asks may be one of them",
+            "description": "whether the requester may be one of them",
         },
     }

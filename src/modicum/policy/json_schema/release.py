@@ -40,7 +40,7 @@ def utility() -> Schema:
         "type": "number",
         "minimum": 0,
         "maximum": UTILITY_MAX,
-        "description": "what it is worth, for planning rounds; 1 if left out",
+        "description": "its utility, for planning rounds; by default 1",
     }
 
 
@@ -56,7 +56,7 @@ def sampling(units: Iterable[str] | None) -> Schema:
         "rate": probability("the probability of each instance"),
         "by": {"const": "poisson", "description": "how it is drawn"},
     }
-    return closed(properties, ["unit", "rate"], "the secret sample that it runs on")
+    return closed(properties, ["unit", "rate"], "its secret sample")
 
 
 def part_properties(vocabulary: Vocabulary | None) -> dict[str, Schema]:
@@ -72,9 +72,9 @@ def part_properties(vocabulary: Vocabulary | None) -> dict[str, Schema]:
     }
     group = whole(0, GROUP_MAX, "a user group")
     found = {
-        "where": _several(_box(vocabulary), BOXES_MAX, "whose rows it reads"),
-        "periods": _spans(period, "when these rows happened"),
-        "groups": _spans(group, "which user groups they belong to"),
+        "where": _several(_box(vocabulary), BOXES_MAX, "the part of the population"),
+        "periods": _spans(period, "the periods of the rows"),
+        "groups": _spans(group, "the user groups of the rows"),
     }
     return {key: schema for key, schema in found.items() if key not in labels}
 
@@ -83,10 +83,10 @@ def _box(vocabulary: Vocabulary | None) -> Schema:
     if vocabulary is None:
         number: Schema = {"type": "integer"}
         value = _spans({"anyOf": [name("a value"), number]}, "values")
-        return {**named(value, "what holds together"), "minProperties": 1}
+        return {**named(value, "conditions that apply together"), "minProperties": 1}
     partitions = vocabulary.population.partitions.values()
     values = {one.name: _values(one) for one in partitions}
-    return {**closed(values, [], "what holds together"), "minProperties": 1}
+    return {**closed(values, [], "conditions that apply together"), "minProperties": 1}
 
 
 def _values(partition: Partition) -> Schema:
@@ -120,26 +120,26 @@ def release_schema(vocabulary: Vocabulary | None = None) -> Schema:
     """
     labels = _labels(vocabulary)
     properties: dict[str, Schema] = {
-        "release": release_id("its id, for good"),
-        **{key: line("open text, for predicates and readers") for key in METADATA},
+        "release": release_id("its permanent id"),
+        **{key: line("free text, for predicates and readers") for key in METADATA},
         "released_on": {
             "type": "string",
             "pattern": _DATE,
-            "description": "when it came out, if it is past: 2026-03-01",
+            "description": "the publication date of a past release: 2026-03-01",
         },
-        "evidence": line("where a past release can be seen"),
-        "labeled_by": line("who described a past release"),
+        "evidence": line("the URL of a past release"),
+        "labeled_by": line("the author of the description of a past release"),
         "query": {
             "type": "string",
             "pattern": "^sha256:[0-9a-f]{64}$",
-            "description": "which private query it is; `modicum query` writes it",
+            "description": "its private query; written by `modicum query`",
         },
         "utility": utility(),
         **labels,
         **part_properties(vocabulary),
         "sampling": sampling(None if vocabulary is None else vocabulary.units),
         "mechanisms": {
-            **listed(ref("mechanism"), "what it consists of", at_least=1),
+            **listed(ref("mechanism"), "its mechanisms", at_least=1),
             "maxItems": MECHANISMS_MAX,
         },
     }
@@ -193,12 +193,12 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
         if vocabulary is None
         else words(sorted(vocabulary.attributes), "an attribute")
     )
-    bound = whole(1, CONTRIBUTIONS_MAX, "how many rows of one instance are used")
+    bound = whole(1, CONTRIBUTIONS_MAX, "the number of rows used per instance")
     properties: dict[str, Schema] = {
         "name": name("its name within the release"),
         "mechanism": {"const": kind.name, "description": "its kind"},
         "attributes": {
-            **listed(attribute, "what it reads"),
+            **listed(attribute, "the attributes that it reads"),
             "uniqueItems": True,
         },
         **_labels(vocabulary),
@@ -214,12 +214,12 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
         properties["sampling"] = sampling(units)
     found = "" if {"eps", "delta"} & _labels(vocabulary).keys() else kind.target
     if found:
-        properties["eps"] = positive(f"the eps that {found} is found for")
-        properties["delta"] = probability(f"the delta that {found} is found for")
+        properties["eps"] = positive(f"the eps for which {found} is computed")
+        properties["delta"] = probability(f"the delta for which {found} is computed")
     if kind.local:
         properties["public_frame"] = {
             "type": "boolean",
-            "description": "whether who takes part is known",
+            "description": "whether participation is public",
         }
     schema = closed(properties, ["mechanism", "attributes"], f"mechanism {kind.name}")
     if kind.norm is None:

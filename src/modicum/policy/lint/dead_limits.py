@@ -31,7 +31,7 @@ def no_looser(first: Budget, second: Budget) -> bool:
     return mine <= other and no_larger
 
 
-_REMEDY = "what is about more usually has the larger budget"
+_REMEDY = "the rule that matches more usually has the larger budget"
 
 
 def loose_levels(policy: Policy) -> Iterator[Problem]:

@@ -136,7 +136,7 @@ def _loose_default(
     remedy = (
         f"make `{better[0]}` the default"
         if better
-        else f"let the {escaped.kind} cover `{label.default}` too, or add as the"
+        else f"let the {escaped.kind} also cover `{label.default}`, or add as the"
         f" default a value `unknown`, which every {escaped.kind} covers that covers"
         " any other value"
     )
@@ -203,7 +203,7 @@ def _escaped_rule(rule_id: str, budget: Budget) -> Escape:
     return Escape(
         "rule",
         f"a mechanism falls under `{rule_id}` with {budget_text(budget)}",
-        "falls under nothing as tight",
+        "is covered by no equally strict rule",
     )
 
 
@@ -268,7 +268,7 @@ def _escaped_approval(
                 "approval",
                 f"a release needs approval by {approval.need} of"
                 f" {' or '.join(approval.roles)} ({place(approval.mark)})",
-                "needs nothing as demanding",
+                "needs no equally strict approval",
             )
     return None
 
@@ -329,9 +329,9 @@ def _hides_a_check(policy: Policy) -> Problem:
     # Not where policies are read: a ledger may hold one that is older than the key.
     return Problem(
         Code.BAD_NAME,
-        f"`{CHOICE}` cannot be the name of a label",
+        f"`{CHOICE}` is not allowed as the name of a label",
         policy.label_marks.get(CHOICE),
-        notes=("under that name a release says how its epsilon was chosen",),
+        notes=("releases use this name for how their epsilon was chosen",),
         help="give the label another name",
     )
 
@@ -343,7 +343,7 @@ def _no_rules(policy: Policy) -> Problem:
         Code.NEVER_TRUE,
         "the policy limits nothing: it compiles to no rule",
         None if first is None else first.mark,
-        notes=(f"the schema has no {of_what} that a rule could be about",),
+        notes=(f"the schema has no {of_what} for a rule",),
         help=f'declare {of_what}, or add a policy with  when: "true"',
     )
 
@@ -358,8 +358,8 @@ class _Claim:
     what: str
     predicate: Predicate
     mark: Mark | None
-    result: str = "is about nothing: its `when` is never true"
-    help: str = "mend the predicate, or remove it"
+    result: str = "is matches nothing: its `when` is never true"
+    help: str = "correct the predicate, or remove it"
 
     def problem(self) -> Problem:
         """Return the mistake that nothing makes it true."""
@@ -367,7 +367,7 @@ class _Claim:
             Code.NEVER_TRUE,
             f"{self.what} {self.result}",
             self.mark,
-            notes=("no attributes and labels that exist make it true",),
+            notes=("no combination of attributes and labels makes it true",),
             help=self.help,
         )
 
@@ -386,7 +386,7 @@ def _claims(policy: Policy) -> Iterator[_Claim]:
             guard.unless,
             guard.mark,
             result="refuses every release: its `unless` is never true",
-            help="`unless` says what a mechanism must fulfill; mend the predicate",
+            help="`unless` is what a mechanism must fulfill; correct the predicate",
         )
     for approval in policy.approvals:
         what = f"the approval by {' or '.join(approval.roles)}"

@@ -31,17 +31,17 @@ def idle_turns(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
         if not grouped_through(unit, policy.vocabulary):
             yield Problem(
                 Code.NEVER_TRUE,
-                f"`rotation` holds for no rule of `{unit}`: it stays in no user group",
+                f"`rotation` applies to no rule of `{unit}`: it has no fixed user group",
                 rotation.mark,
-                notes=("all of what these rules admit may be used at once",),
-                help=f"leave it if that is meant, or add `{unit}` to"
+                notes=("the whole budget of these rules may be used at once",),
+                help=f"keep it if that is intended, or add `{unit}` to"
                 " population: {groups: {immutable: […]}}",
             )
     if rotation.schedule.rounds == 1 and rotation.schedule.slack:
         yield Problem(
             Code.NEVER_TRUE,
             "`slack` changes nothing: a group that is active for one round may use"
-            " everything in it",
+            " its whole budget",
             rotation.mark,
             help="leave `slack` out, or let groups be active for more rounds",
         )
@@ -59,18 +59,18 @@ def open_turns(policy: Policy) -> Iterator[Problem]:
     if rotation.opened_by is None and roles:
         yield Problem(
             Code.NEEDS_APPROVAL,
-            "`rotation` lets anybody open rounds who can write to the ledger",
+            "anybody who can write to the ledger may open rounds",
             rotation.mark,
             notes=("each round unlocks more of the budgets, or retires a group",),
-            help="name roles whose people may:  opened_by: [" + next(iter(roles)) + "]",
+            help="limit it to roles:  opened_by: [" + next(iter(roles)) + "]",
         )
     if rotation.opened_by is not None and roles is None:
         yield Problem(
             Code.NEEDS_APPROVAL,
-            "nobody may open rounds: nothing says who has a role of `opened_by`",
+            "nobody may open rounds: nobody has a role of `opened_by`",
             rotation.mark,
             notes=("without a round nothing is unlocked",),
-            help="name them:  roles: {" + rotation.opened_by[0] + ": [PERSON]}",
+            help="add them:  roles: {" + rotation.opened_by[0] + ": [PERSON]}",
         )
 
 
@@ -93,10 +93,10 @@ def unassigned_approvals(policy: Policy) -> Iterator[Problem]:
     if asked and policy.roles is None:
         yield Problem(
             Code.NEEDS_APPROVAL,
-            "people must agree, and nothing says who they are",
+            "approval is required, and nobody has its roles",
             asked[0].mark,
-            notes=("what needs approval is never reserved or activated",),
-            help="name them:  roles: {" + asked[0].roles[0] + ": [PERSON]}",
+            notes=("nothing that needs approval can be reserved or activated",),
+            help="add them:  roles: {" + asked[0].roles[0] + ": [PERSON]}",
         )
 
 
@@ -117,7 +117,7 @@ def written_twice(policy: Policy) -> Iterator[Problem]:
                     policy.roles_mark,
                     notes=(
                         f"`{known}` is in role `{known_role}`, `{person}` in `{role}`;"
-                        " capitals do not tell people apart",
+                        " case does not distinguish people",
                     ),
-                    help="write the name in one way",
+                    help="use one spelling of the name",
                 )

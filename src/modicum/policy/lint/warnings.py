@@ -60,9 +60,9 @@ def _nothing_adds_up(policy: Policy) -> Iterator[Problem]:
     first = next(iter(policy.per_release), None)
     yield Problem(
         Code.NO_CATCH_ALL,
-        "nothing limits what all releases together lose",
+        "nothing limits the total loss of all releases",
         None if first is None else first.mark,
-        notes=("a rule of `per_release` looks at one release at a time",),
+        notes=("a rule of `per_release` checks one release at a time",),
         help='add to `policies`, or to `approvals`, one with  when: "true"',
     )
 
@@ -99,7 +99,7 @@ def _uncovered(policy: Policy, rules: RuleSet, unit: str) -> Iterator[Problem]:
     some = limited != Constant(value=False)
     yield Problem(
         Code.NO_CATCH_ALL,
-        f"for unit `{unit}`, no limit is about every mechanism"
+        f"for unit `{unit}`, no limit matches every mechanism"
         if some
         else f"for unit `{unit}`, there is no limit at all",
         _place_of_rules(policy, unit),
@@ -173,7 +173,7 @@ def needless_guards(policy: Policy) -> Iterator[Problem]:
                 f"the guard `{guard.name}` refuses nothing: its `unless` is always"
                 " true",
                 guard.mark,
-                help="mend the predicate, or remove the guard",
+                help="correct the predicate, or remove the guard",
             )
 
 
@@ -225,11 +225,11 @@ def _untold_attributes(policy: Policy) -> Iterator[Problem]:
         if attribute.memberships is None:
             yield Problem(
                 Code.UNKNOWN_CATEGORY,
-                f"nothing says to which categories `{attribute.name}` belongs",
+                f"`{attribute.name}` has no category assignment",
                 attribute.mark,
-                notes=("no category rule is about it",),
+                notes=("no category rule matches it",),
                 help=f"write  [{attribute.risk}, {{CATEGORY: member}}], or"
-                f"  [{attribute.risk}, {{}}]  if it belongs to none",
+                f"  [{attribute.risk}, {{}}]  if it has no category",
             )
 
 
@@ -272,7 +272,7 @@ def _unreachable(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
         ]
         if never:
             listed = shortened([f"`{base.name}{one}`" for one in never], SHOWN_MAX)
-            yield _never(f"no mechanism can fall under {listed}", base.mark)
+            yield _never(f"no mechanism can match {listed}", base.mark)
 
 
 def _never(message: str, mark: Mark | None) -> Problem:
@@ -280,6 +280,6 @@ def _never(message: str, mark: Mark | None) -> Problem:
         Code.NEVER_TRUE,
         message,
         mark,
-        notes=("what the two ask of labels excludes each other",),
-        help="harmless, unless another predicate was meant",
+        notes=("their conditions on labels exclude each other",),
+        help="harmless, unless you intended another predicate",
     )

@@ -57,16 +57,16 @@ _ONE_COLUMN: Final = Reason(
 )
 _NO_COLUMN: Final = Reason(
     "a condition compares one column with a value",
-    "leave it out: it says nothing of a row",
+    "remove it: it has no effect on a row",
 )
 _OF_GROUPS: Final = Reason(
-    "conditions are those of single rows",
-    "leave it out, and drop groups of the answer: that costs nothing",
+    "conditions apply to single rows",
+    "remove it, and drop groups of the answer: that costs nothing",
 )
 
 _ITSELF: Final = Reason(
     "a condition compares a column itself with a value",
-    "say from when to when: column >= '2026-11-01' AND column < '2026-12-01'",
+    "give a range: column >= '2026-11-01' AND column < '2026-12-01'",
 )
 
 
@@ -150,8 +150,8 @@ def _not_one_column(node: exp.Expr, scope: Scope) -> Exception:
             return name_for_value(one, scope.sql)
     left, right = columns
     if type(node) is exp.EQ and left.name == right.name:
-        remedy = f"write JOIN … USING ({left.name[:60]}) behind FROM, and leave it out"
-        reason = Reason("which rows belong together is no condition", remedy)
+        remedy = f"write JOIN … USING ({left.name[:60]}) after FROM, and remove it"
+        reason = Reason("joins are not conditions", remedy)
         return scope.sql.unread(node, reason)
     return scope.sql.unread(node, _ONE_COLUMN)
 
@@ -231,7 +231,7 @@ def _truth(node: exp.Expr, scope: Scope) -> Condition:
     if found.column.type != "boolean":
         raise refused(
             Code.DOES_NOT_FIT,
-            f"`{found.column.name}` is no condition: it is no boolean",
+            f"`{found.column.name}` is not a condition: it is not a boolean",
             found.mark,
             reason=Reason("", "compare it with a value"),
         )

@@ -69,7 +69,7 @@ def _count(node: exp.Expr, scope: Scope) -> Aggregate:
     mark = _spend_function(node, sql, ("COUNT",))
     counted = node.args.get("this")
     if counted is None or type(counted) is exp.Literal:
-        message = "COUNT is of all rows, or of one column"
+        message = "COUNT takes * or one column"
         reason = Reason("", "write COUNT(*)")
         raise refused(Code.NOT_IN_SUBSET, message, mark, reason=reason)
     if type(counted) is exp.Star:
@@ -82,7 +82,7 @@ def _count(node: exp.Expr, scope: Scope) -> Aggregate:
     only(sql, counted, ("expressions",))
     columns = counted.args["expressions"]
     if len(columns) != 1:
-        raise sql.unread(columns[1], Reason("COUNT(DISTINCT …) is of one column"))
+        raise sql.unread(columns[1], Reason("COUNT(DISTINCT …) takes one column"))
     found = scope.column(columns[0])
     name = f"count_distinct_{found.column.name}"
     return Aggregate(name, "count-distinct", found.reference, mark=mark)
@@ -153,9 +153,9 @@ def _share(node: exp.Expr, sql: SqlText) -> Fraction:
     if not 0 < share < 1:
         raise refused(
             Code.DOES_NOT_FIT,
-            "the share of a quantile lies strictly between 0 and 1",
+            "the fraction of a quantile must be strictly between 0 and 1",
             sql.mark_of(node),
-            reason=Reason("the least and the greatest value are those of a single row"),
+            reason=Reason("the minimum and the maximum are those of a single row"),
         )
     return share
 
@@ -171,7 +171,7 @@ def _numbers(node: exp.Expr, scope: Scope) -> ResolvedColumn:
     if found.column.type not in _NUMERIC:
         raise refused(
             Code.DOES_NOT_FIT,
-            f"`{found.column.name}` holds no numbers: it is of type"
+            f"`{found.column.name}` is not numeric: it is of type"
             f" {found.column.type}",
             found.mark,
             reason=Reason("", "use COUNT, or another column"),
@@ -221,7 +221,7 @@ def _grain(node: exp.Expr, sql: SqlText) -> Grain:
         mark = sql.mark(sql.tokens[place])
         raise refused(
             Code.NOT_IN_SUBSET,
-            "DATE_TRUNC knows days, weeks, months, quarters and years",
+            "DATE_TRUNC supports days, weeks, months, quarters and years",
             mark,
             reason=Reason("", "write DATE_TRUNC('day', column)"),
         )
@@ -234,7 +234,7 @@ def _timed(node: exp.Expr, scope: Scope) -> ResolvedColumn:
     if found.column.type not in ("date", "timestamp"):
         raise refused(
             Code.DOES_NOT_FIT,
-            f"`{found.column.name}` tells no time: it is of type {found.column.type}",
+            f"`{found.column.name}` is not a time: it is of type {found.column.type}",
             found.mark,
             reason=Reason(),
         )

@@ -30,8 +30,8 @@ def read_tables_of(select: exp.Select, sql: SqlText, tables: Tables) -> Scope:
     clause = select.args.get("from_")
     if clause is None:
         mark = sql.mark(sql.tokens[-1])
-        reason = Reason("", "say which table is read: FROM table")
-        raise refused(Code.NOT_IN_SUBSET, "nothing is read", mark, reason=reason)
+        reason = Reason("", "name the table: FROM table")
+        raise refused(Code.NOT_IN_SUBSET, "no table is read", mark, reason=reason)
     only(sql, clause, ("this",))
     nodes = [clause.this]
     scope = Scope(sql, (_table(clause.this, sql, tables),))
@@ -57,7 +57,7 @@ def _table(node: exp.Expr, sql: SqlText, tables: Tables) -> Named:
         reason = Reason("a query reads declared tables only")
         raise sql.unread(node, reason)
     if node.args.get("db") is not None:
-        reason = Reason("tables are those of the tables file", "write the name alone")
+        reason = Reason("tables must be in the tables file", "write only the name")
         raise sql.unread(node.args["db"], reason)
     only(sql, node, ("this", "alias"))
     spend_name(sql, node.this)
@@ -180,10 +180,10 @@ def _refuse_no_id(column: Column, tables: Tables, join: exp.Expr, sql: SqlText) 
     ids = ", ".join(sorted(tables.ids)) or "none"
     raise refused(
         Code.NOT_BOUNDED,
-        f"tables are joined on `{column.name}`, which is the id of no unit",
+        f"tables are joined on `{column.name}`, which is not the id of a unit",
         sql.mark_of(join.this),
         reason=Reason(
-            "a row could then meet rows of any number of others",
+            "a row could then join rows of any number of others",
             f"join on the id of a unit: {ids}",
         ),
     )
@@ -215,8 +215,8 @@ def _refuse_many(
     if len(timed) > 1:
         table, node = timed[1]
         raise _several(
-            f"`{timed[0][0].name}` and `{table.name}` both tell when a row happened",
-            Reason("of which time a joined row is would not be known"),
+            f"`{timed[0][0].name}` and `{table.name}` both have a time column",
+            Reason("the time of a joined row would be ambiguous"),
             scope.sql,
             node,
         )

@@ -73,7 +73,7 @@ def cut(text: str, lines: Lines) -> Sequence[Token]:
             tokens: Sequence[Token] = Dialect.get_or_raise("duckdb").tokenize(text)
     except SqlglotError:
         place = _not_closed(text)
-        message = "the text is no SQL: a quote or comment is not closed"
+        message = "the text is not SQL: a quote or comment is not closed"
         mark = lines.mark(place, place + 1)
         raise refused(Code.NOT_SQL, message, mark, reason=Reason()) from None
     end = len(tokens)

@@ -69,10 +69,10 @@ def name_for_value(node: exp.Expr, sql: SqlText) -> InputError:
     quoted = node.this.args.get("quoted")
     return refused(
         Code.NOT_IN_SUBSET,
-        f"a name{' in double quotes' if quoted else ''} stands where a value should",
+        f"a name{' in double quotes' if quoted else ''} is in the place of a value",
         sql.mark_of(node),
         reason=Reason(
-            "texts stand in single quotes, names alone or in double quotes",
+            "texts need single quotes; names are bare or in double quotes",
             "write single quotes around the text: '…'",
         ),
     )
@@ -106,9 +106,9 @@ def read_number(node: exp.Expr, sql: SqlText) -> Fraction:
         only(sql, node, ("this",))
         node, sign = node.this, -sign
     if type(node) is exp.Null:
-        reason = Reason("nothing is equal to NULL", "write IS NULL or IS NOT NULL")
+        reason = Reason("no value is equal to NULL", "write IS NULL or IS NOT NULL")
         raise refused(
-            Code.NOT_IN_SUBSET, "NULL is no value", sql.mark_of(node), reason=reason
+            Code.NOT_IN_SUBSET, "NULL is not a value", sql.mark_of(node), reason=reason
         )
     if type(node) is not exp.Literal or node.is_string:
         raise sql.unread(node)
@@ -117,7 +117,7 @@ def read_number(node: exp.Expr, sql: SqlText) -> Fraction:
         reason = Reason("a number has at most 64 digits, and a power of at most 400")
         raise refused(
             Code.NOT_IN_SUBSET,
-            "a number is not read",
+            "invalid number",
             sql.mark_of(node),
             reason=reason,
         )
@@ -198,7 +198,7 @@ def _iso_date(text: str) -> str:
             return date.fromisoformat(text).isoformat()
     except ValueError:
         pass
-    raise _Wrong("a date is a day of the calendar", "write it like '2026-11-30'")
+    raise _Wrong("invalid date", "write it like '2026-11-30'")
 
 
 def _iso_time(text: str) -> str:
@@ -211,7 +211,7 @@ def _iso_time(text: str) -> str:
     except ValueError:
         pass
     raise _Wrong(
-        "a timestamp is a day and a time without a zone",
+        "a timestamp is a date and a time without a zone",
         "write it like '2026-11-30 13:45:00'",
     )
 
@@ -234,7 +234,7 @@ def _no_truth_of_text(_text: str) -> Value:
 
 def _integer(number: Fraction) -> int:
     if number.denominator != 1:
-        raise _Wrong("it is not whole", "write a whole number")
+        raise _Wrong("it is not an integer", "write an integer")
     if abs(number) > _INTEGER_MAX:
         raise _Wrong("an integer lies within 64 bits")
     return number.numerator

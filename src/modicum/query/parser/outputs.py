@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 #: What somebody is told who computes with aggregates.
 COMPUTED: Final = Reason(
-    "each aggregate gets noise of its own",
-    "ask for the aggregates by themselves, and compute with the answers: that costs"
+    "each aggregate has its own noise",
+    "select the aggregates separately, and compute with the answers: that costs"
     " nothing more",
 )
-_AVERAGE: Final = Reason("a sum by a count is an average", "write AVG(column)")
+_AVERAGE: Final = Reason("a sum divided by a count is an average", "write AVG(column)")
 _SIGNS: Final = frozenset({"+", "-", "*", "/", "//", "%", "^", "**"})
 _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MEDIAN", "QUANTILE", "STDDEV"})
 
@@ -81,7 +81,7 @@ def read_outputs(nodes: Sequence[exp.Expr], scope: Scope, tables: Tables) -> Out
         InputError: If it tells rows, or something that is not read.
     """
     if len(nodes) > _OUTPUTS_MAX:
-        message = f"more than {_OUTPUTS_MAX} things are selected"
+        message = f"more than {_OUTPUTS_MAX} outputs are selected"
         mark = scope.sql.mark_of(nodes[_OUTPUTS_MAX])
         raise refused(Code.NOT_IN_SUBSET, message, mark, reason=Reason())
     found = Problems()
@@ -96,10 +96,10 @@ def read_outputs(nodes: Sequence[exp.Expr], scope: Scope, tables: Tables) -> Out
     if not aggregates:
         raise refused(
             Code.NOT_IN_SUBSET,
-            "nothing is computed of the rows",
+            "no aggregate is selected",
             scope.sql.mark(scope.sql.tokens[0]),
             reason=Reason(
-                "rows themselves, and which groups they are in, are not told",
+                "rows and their groups are never released",
                 "add an aggregate: COUNT(*)",
             ),
         )
@@ -125,7 +125,7 @@ def _output(node: exp.Expr, scope: Scope, tables: Tables) -> Key | Aggregate:
             aggregate.mark,
         )
     if type(node) is exp.Star or type(node.this) is exp.Star:
-        reason = Reason("rows themselves are never told", "name keys and aggregates")
+        reason = Reason("rows are never released", "name keys and aggregates")
         raise scope.sql.unread(node, reason)
     _refuse_computed(node, scope)
     found, grain = read_key(node, scope)
@@ -143,7 +143,7 @@ def _refuse_computed(node: exp.Expr, scope: Scope) -> None:
     if not any(is_aggregate(one) for one in node.walk()):
         return
     if type(node) is exp.Paren:
-        raise scope.sql.unread(node, Reason("", "leave the brackets out"))
+        raise scope.sql.unread(node, Reason("", "remove the brackets"))
     is_rounded = type(node) is exp.Round  # Which is known by its name.
     raise scope.sql.unread(node, None if is_rounded else COMPUTED)
 
@@ -166,7 +166,7 @@ def _refuse_same_names(every: Sequence[Key | Aggregate]) -> None:
         if lower in seen:
             raise refused(
                 Code.NOT_IN_SUBSET,
-                f"two columns of the answer are called `{one.name[:60]}`",
+                f"two columns of the answer are named `{one.name[:60]}`",
                 one.mark,
                 reason=Reason("", "give it another name: … AS name"),
             )
@@ -199,19 +199,19 @@ def _refuse_key(found: ResolvedColumn, grain: Grain | None, tables: Tables) -> N
     if column.name in tables.ids or column.name in _row_ids(found.reference, tables):
         raise refused(
             Code.NOT_BOUNDED,
-            f"groups cannot be told apart by `{column.name}`, which says whose a row"
-            " is, or which",
+            f"groups cannot be formed by `{column.name}`, which identifies a"
+            " person or a row",
             found.mark,
-            reason=Reason("each group would be one of them, and all would be told"),
+            reason=Reason("each group would reveal one of them"),
         )
     remedies = {
-        "timestamp": "say which period: DATE_TRUNC('day', column)",
+        "timestamp": "choose a period: DATE_TRUNC('day', column)",
         "number": "declare it as an integer, or group by another column",
     }
     if column.type in remedies:
         raise refused(
             Code.DOES_NOT_FIT,
-            f"groups cannot be told apart by `{column.name}`, which is of type"
+            f"groups cannot be formed by `{column.name}`, which is of type"
             f" {column.type}",
             found.mark,
             reason=Reason("almost every row would be a group", remedies[column.type]),

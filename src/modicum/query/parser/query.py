@@ -94,13 +94,13 @@ def _grouped(
                 f"`{found.column.name}` is a key of GROUP BY and not selected",
                 found.mark,
                 reason=Reason(
-                    "groups that nobody can tell apart mean nothing",
+                    "groups without their key are meaningless",
                     "select it as well",
                 ),
             )
         return found.reference, grain
     if isinstance(output, Aggregate):
-        reason = Reason("an aggregate is no key")
+        reason = Reason("an aggregate cannot be a key")
         raise scope.sql.unread(node, reason)
     return output.column, output.grain
 
@@ -110,7 +110,7 @@ def _at_position(node: exp.Expr, outputs: Outputs, scope: Scope) -> Key | Aggreg
     known = len(outputs.every)
     valid = not node.is_string and text.isascii() and text.isdigit() and len(text) < 4
     if not valid or not 1 <= int(text) <= known:
-        reason = Reason("", f"a position is a whole number from 1 to {known}")
+        reason = Reason("", f"a position is an integer from 1 to {known}")
         raise scope.sql.unread(node, reason)
     scope.sql.spend_node(node, "NUMBER")
     return outputs.every[int(text) - 1]
@@ -130,11 +130,11 @@ def _refuse_ambiguous(node: exp.Expr, output: Key | Aggregate, scope: Scope) -> 
     if columns and not (is_column and columns == [output.column]):
         raise refused(
             Code.UNKNOWN_NAME,
-            f"`{node.name[:60]}` is a column, and the name of something else that is"
-            " selected",
+            f"`{node.name[:60]}` is both a column and the name of another"
+            " output",
             scope.sql.mark_of(node),
             reason=Reason(
-                "engines disagree which is meant",
+                "engines resolve it differently",
                 "group by its position, such as GROUP BY 1, or give it another name",
             ),
         )

@@ -143,7 +143,7 @@ def spend_name(sql: SqlText, name: exp.Expr) -> None:
 
     is_name = type(name) is exp.Identifier and not sql.is_value(name)
     if not is_name or not sql.spend_node(name):
-        raise sql.unread(name, Reason("", 'names stand alone or in double quotes: "…"'))
+        raise sql.unread(name, Reason("", 'names are bare or in double quotes: "…"'))
 
 
 def unknown(what: str, name: str, mark: Mark, known: Iterable[str]) -> InputError:

@@ -87,7 +87,7 @@ def read_tree(
     from sqlglot import exp
 
     if not tokens:
-        raise refused(Code.NOT_SQL, "there is no query", None, reason=Reason())
+        raise refused(Code.NOT_SQL, "the query is empty", None, reason=Reason())
     sql = SqlText(text, source, tokens, declared)
     refuse_odd_quotes(sql)
     _refuse_tokens(sql)
@@ -106,9 +106,9 @@ def _refuse_unprintable(text: str, lines: Lines) -> None:
         if one not in _ORDINARY and unicodedata.category(one) in _HIDDEN:
             raise refused(
                 Code.NOT_SQL,
-                "the query holds a control character or an invisible one",
+                "the query contains a control character or an invisible one",
                 lines.mark(place, place + 1),
-                reason=Reason("a reader could not tell it from a text without"),
+                reason=Reason("a reader could not see the difference"),
             )
 
 
@@ -241,6 +241,6 @@ def no_sql(sql: SqlText, token: Token) -> InputError:
     wrong = f"{shown} is not expected here, or something is missing"
     if token is sql.tokens[-1]:
         wrong = "something is missing or too much at its end"
-    message = f"the text is no SQL: {wrong}"
+    message = f"the text is not SQL: {wrong}"
     reason = sql.reserved(sql.tokens.index(token)) or Reason()
     return refused(Code.NOT_SQL, message, sql.mark(token), reason=reason)

@@ -48,11 +48,11 @@ def misfits(table: Table, found: Mapping[str, Form]) -> InputError | None:
         return InputError(
             Problem(
                 Code.DATA_NOT_AS_DECLARED,
-                f"the first line of the data of `{table.name}` has the name of none of"
-                " its columns",
+                f"the first line of the data of `{table.name}` has none of its column"
+                " names",
                 table.mark,
-                help="name its columns there, in their order and with commas between"
-                " them: " + ", ".join(table.columns),
+                help="write its column names there, in order and separated by"
+                " commas: " + ", ".join(table.columns),
             )
         )
     problems = [
@@ -78,7 +78,7 @@ def _alike(column: Column, found: Mapping[str, Form]) -> str:
         return ""
     plain = column.name.casefold()
     alike = any(name.strip().casefold() == plain for name in found)
-    return "it has one that differs in capital letters or blanks" if alike else ""
+    return "it has one that differs in case or spaces" if alike else ""
 
 
 def _misfit(table: Table, column: Column, found: Mapping[str, Form]) -> str:
@@ -88,8 +88,8 @@ def _misfit(table: Table, column: Column, found: Mapping[str, Form]) -> str:
     if form in _FITTING[column.type]:
         return ""
     return (
-        f"column `{column.name}` of `{table.name}` is declared `{column.type}`, and the"
-        f" data has another type there"
+        f"column `{column.name}` of `{table.name}` is declared `{column.type}`, and has"
+        f" another type in the data"
     )
 
 

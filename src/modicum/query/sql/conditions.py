@@ -74,12 +74,12 @@ def _in_part(names: Names) -> Iterator[exp.Expression]:
     if part.periods is not None:
         found = clocks(names)
         if not found:
-            raise _untold("when its rows happened", "periods")
+            raise _untold("the time of its rows", "periods")
         for clock in found:
             yield sql.any_of(on_days(clock, span, names) for span in part.periods)
     if part.groups is not None:
         if not names.groups():
-            raise _untold("of which user group its rows are", "groups")
+            raise _untold("the user group of its rows", "groups")
         for group in names.groups():
             yield _has(group, part.groups, names)
     if part.where is not None:
@@ -120,8 +120,8 @@ def _has(reference: ColumnRef, values: Values, names: Names) -> exp.Expression:
         raise refused(
             Code.DOES_NOT_FIT,
             f"column `{reference.column}` of `{reference.table}` is declared"
-            f" `{column_type}`, and the part of the data is told by"
-            f" {'texts' if texts else 'whole numbers'}",
+            f" `{column_type}`, and the part of the data uses"
+            f" {'texts' if texts else 'integers'}",
             names.declared(reference).mark,
         )
     if texts:
@@ -135,9 +135,9 @@ def _has(reference: ColumnRef, values: Values, names: Names) -> exp.Expression:
 def _untold(what: str, word: str) -> InputError:
     return refused(
         Code.DOES_NOT_FIT,
-        f"no table of the query tells {what}, so it cannot keep to its `{word}`",
+        f"no table of the query has {what}, so its `{word}` cannot be enforced",
         None,
-        help=f"leave `{word}` away, or declare the column that tells it",
+        help=f"leave `{word}` out, or declare its column",
     )
 
 
@@ -184,7 +184,7 @@ def key_value(key: Key, names: Names) -> exp.Expression:
     if column.type == "number":
         raise refused(
             Code.DOES_NOT_FIT,
-            f"key `{key.name}` is a `number`; groups are told apart by whole numbers,"
+            f"key `{key.name}` is a `number`; groups can be formed by integers,"
             " texts, booleans and dates",
             key.mark,
         )

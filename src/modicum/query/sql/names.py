@@ -40,7 +40,7 @@ class Names:
             raise refused(
                 Code.DOES_NOT_FIT,
                 f"tables `{many[0].name}` and `{many[1].name}` may both have many rows"
-                f" of one `{on}`",
+                f" for one `{on}`",
                 None,
                 help=f"declare `one_per: {on}` of all tables but one",
             )

@@ -319,7 +319,7 @@ def _key(value: object, kind: ColumnType) -> KeyValue:
         return bool(value)
     if kind == "integer":
         return _whole(value)
-    check(isinstance(value, str), "keys are told as texts")
+    check(isinstance(value, str), "keys are returned as text")
     if kind == "timestamp":
         return datetime.fromisoformat(str(value)).isoformat()
     return str(value)
@@ -327,5 +327,5 @@ def _key(value: object, kind: ColumnType) -> KeyValue:
 
 def _whole(number: object) -> int:
     whole = int(number)  # type: ignore[call-overload] # int, Decimal
-    check(whole == number, "engines answer whole numbers")
+    check(whole == number, "engines return integers")
     return int(whole)

@@ -114,7 +114,7 @@ def _written(place: Path, text: str) -> None:
             Problem(
                 Code.FILE_UNREADABLE,
                 f"the report cannot be written to {place}",
-                notes=(error.strerror or "the system refused",),
+                notes=(error.strerror or "permission denied",),
                 help="name a file in a folder that is there",
             )
         ) from error

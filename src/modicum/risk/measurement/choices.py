@@ -152,7 +152,7 @@ def _meant(names: Set[str]) -> str:
     words: Mapping[str, str] = {
         "tau": "the ratio",
         "max_variance": "the greatest variance",
-        "allowance": "how many people may be exposed more",
+        "allowance": "the number of people may be exposed more",
         "people": "the public number of people",
         "eps_select": "what the choice may cost",
     }

@@ -71,7 +71,7 @@ CLAIMS: Mapping[Claim, str] = MappingProxyType(
             " the rows without noise. A release at it is not differentially private,"
             " for any finite epsilon: whoever learns the epsilon, or that none was"
             " found, learns something of the rows. To release, choose in a way that"
-            " does not read rows, or that charges what it reads."
+            " does not read rows, or that charges the attributes that it reads."
         ),
         Claim.EXPERIMENTAL: (
             "This is for study. The algorithm was published as private, and it is known"

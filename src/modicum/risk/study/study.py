@@ -41,8 +41,8 @@ class Spread:
     def __post_init__(self) -> None:
         between = [one for one in (self.median, self.p99) if one is not None]
         rising = [self.least, *between, self.greatest]
-        check(not any(map(isnan, rising)), "a spread is of numbers")
-        check(rising[0] >= 0 and rising == sorted(rising), "a spread rises from 0")
+        check(not any(map(isnan, rising)), "a spread needs numbers")
+        check(rising[0] >= 0 and rising == sorted(rising), "a spread increases from 0")
 
     def part(self, value: float) -> float:
         """Return a number as a part of the greatest one.

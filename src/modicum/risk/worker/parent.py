@@ -146,8 +146,8 @@ def _gone() -> UnavailableError:
     return UnavailableError(
         Problem(
             Code.ENGINE_FAILED,
-            "the process of the analysis ended without an answer",
-            notes=("what it said is not shown: it may quote rows",),
+            "the process of the analysis ended without a response",
+            notes=("its output is hidden: it may quote rows",),
             help="look whether the machine has enough memory, and ask again",
         )
     )

@@ -26,7 +26,7 @@ def person_name(claimed: object, *, fold_case: bool) -> str:
     if name is None:
         raise forbidden(
             "the provider gives a name that cannot be told from others' for certain",
-            "have it give names in small letters without blanks, or choose another"
+            "have it give names in lower case without blanks, or choose another"
             " claim for `name` in the settings",
         )
     return name
@@ -54,7 +54,7 @@ def program_name(claimed: object) -> str:
     if not is_plain(name):
         raise forbidden(
             "the provider gives the program a name that cannot be told from others'",
-            "give it a name in small letters, without blanks",
+            "give it a name in lower case, without blanks",
         )
     return f"{PROGRAM_PREFIX}{name}"
 

@@ -58,7 +58,7 @@ def read_secret(path: Path) -> Secret:
         raise UsageError(
             Problem(
                 Code.FILE_UNREADABLE,
-                f"{path} is open to others than its owner (mode"
+                f"{path} is accessible to other users (mode"
                 f" {stat.S_IMODE(mode):04o})",
                 notes=("whoever can read the secret can pass for this server",),
                 help=f"chmod 600 {path}, and make a new secret if others may have it",

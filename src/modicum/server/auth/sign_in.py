@@ -33,7 +33,7 @@ LOGIN_PATH: Final = "/login"
 #: Where the provider sends people back to.
 CALLBACK_PATH: Final = "/login/callback"
 
-_AGAIN: Final = "begin again at /login, in one window"
+_AGAIN: Final = "start again at /login, in one window"
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def _too_large(most: int) -> InputError:
         Problem(
             Code.TOO_LARGE,
             f"what was sent is read up to {most} bytes in this form",
-            help="send it as JSON, without mistakes, or say less at once",
+            help="send it as JSON, without mistakes, or send less at once",
         )
     )
 
@@ -138,7 +138,7 @@ _PARTS: Final[Mapping[str, str]] = {
 #: What is wrong with a value, by what the library that read it calls that.
 _WRONG: Final[Mapping[str, str]] = {
     "missing": "is missing",
-    "int_parsing": "is no whole number",
+    "int_parsing": "is not an integer",
     "int_parsing_size": "is too large a number",
     "bool_parsing": "is neither true nor false",
     "greater_than_equal": "is less than {ge}",
@@ -153,7 +153,7 @@ _WRONG: Final[Mapping[str, str]] = {
 def malformed(found: Mapping[str, Any]) -> Problem:
     """Return the problem of a parameter that has the wrong form."""
     part, *names = map(str, found["loc"])
-    wrong = _WRONG.get(found["type"], "has another form than is taken here")
+    wrong = _WRONG.get(found["type"], "is malformed")
     return Problem(
         Code.BAD_REQUEST,
         f"{_PARTS.get(part, part)} `{'.'.join(names)[:60]}`"
@@ -176,12 +176,12 @@ def refuse_unknown_parameters(request: Request) -> None:
     for name in named:
         if name not in taken:
             raise _refused(
-                f"the parameter `{name[:60]}` is not taken here",
+                f"the parameter `{name[:60]}` is not allowed here",
                 f"it takes {', '.join(taken)}" if taken else "leave it out",
             )
         if not taken[name] and len(request.query_params.getlist(name)) > 1:
             raise _refused(
-                f"the parameter `{name}` stands there more than once", "give it once"
+                f"the parameter `{name}` is given more than once", "give it once"
             )
 
 

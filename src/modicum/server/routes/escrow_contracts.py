@@ -42,7 +42,7 @@ router = APIRouter(tags=["escrow"], route_class=LiteralEnd)
 
 ContractId = Annotated[str, Path(min_length=1, max_length=200)]
 Recorded = Annotated[
-    bool, Query(description="also tell it as the ledger keeps it, exactly")
+    bool, Query(description="include the exact form stored in the ledger")
 ]
 
 _CONTENT = "the contract"

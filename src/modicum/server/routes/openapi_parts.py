@@ -18,7 +18,7 @@ from modicum.api.schema.shape import REFERENCE, Shape, reference
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.server.problems import TITLES
 
-Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="how many at most")]
+Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="the maximum number of items")]
 Cursor = Annotated[
     str, Query(max_length=200, description="`next` of the page before; empty at first")
 ]

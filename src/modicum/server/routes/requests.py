@@ -47,7 +47,7 @@ async def requests(
     who: Who,
     verbs: Verbs,
     recorded: Annotated[
-        bool, Query(description="also tell what is asked for, exactly")
+        bool, Query(description="also tell the query for, exactly")
     ] = False,
 ) -> Response:
     """Return the requests that may be seen, oldest first."""

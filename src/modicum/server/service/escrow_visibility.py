@@ -62,7 +62,7 @@ def visible_contract(escrow: Escrow, who: Identity, name: str) -> Flow:
     raise InputError(
         Problem(
             Code.CONTRACT_UNKNOWN,
-            f"there is no contract `{name[:200]}`",
+            f"unknown contract `{name[:200]}`",
             help="list them at  /escrow/contracts",
         )
     )

@@ -134,7 +134,7 @@ def unknown_job(identifier: str) -> InputError:
             Code.NOT_FOUND,
             f"there is no job `{identifier[:60]}`",
             notes=("what is over is kept for a while only",),
-            help="begin it again",
+            help="start it again",
         )
     )
 
@@ -145,7 +145,7 @@ def job_of_another_process(identifier: str) -> InputError:
         Problem(
             Code.JOB_ELSEWHERE,
             f"the job `{identifier[:60]}` is of another process of this service",
-            help="ask again over another connection; if its process ended, begin it"
+            help="ask again over another connection; if its process ended, start it"
             " again",
         )
     )

@@ -156,9 +156,9 @@ class Requests:
                 raise StaleError(
                     Problem(
                         Code.REVIEW_AGAIN,
-                        "the request has other contents than those that were reviewed",
+                        "the request differs from what was reviewed",
                         notes=("nothing was written",),
-                        help="look again, and send the ETag of what is asked for now",
+                        help="look again, and send the ETag of the query for now",
                     )
                 )
             return self._decider.governance(who.name, once=once).vote(release, word)
@@ -193,6 +193,6 @@ def _seen(office: Governance, who: Identity, release: str) -> PendingRequest:
     if found is not None and may_see(who, found.release):
         return found
     raise not_found(
-        f"nobody asks for a release `{release[:200]}`",
-        "list what is asked for at  /requests",
+        f"nobody has requested a release `{release[:200]}`",
+        "list the query for at  /requests",
     )

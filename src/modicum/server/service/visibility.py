@@ -96,7 +96,7 @@ def id_unusable(release: str | None, mark: Mark | None = None) -> ConflictError:
             Code.RELEASE_CONFLICT,
             f"{called} cannot be used",
             mark,
-            help="give the release an id of its own",
+            help="give the release a different id",
         )
     )
 

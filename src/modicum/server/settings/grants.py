@@ -37,7 +37,7 @@ def read_grants(node: Node | None, section: str, one: str) -> GrantsByName:
         with found.guard():
             who = _name(key, one)
             if who in by_name:
-                raise fail(Code.DUPLICATE_NAME, f"`{key.text}` stands twice", key)
+                raise fail(Code.DUPLICATE_NAME, f"`{key.text}` is given twice", key)
             by_name[who] = _grants(key, value)
     found.raise_any()
     return by_name

@@ -197,7 +197,7 @@ def _read_secret(path: Path) -> bytes:
         raise UsageError(
             Problem(
                 Code.FILE_UNREADABLE,
-                f"{path} is open to others than its owner (mode"
+                f"{path} is accessible to other users (mode"
                 f" {stat.S_IMODE(mode):04o})",
                 notes=("whoever can read a private key can sign with it",),
                 help=f"chmod 600 {path}, and make a new key if others may have it",

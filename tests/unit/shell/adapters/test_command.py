@@ -100,7 +100,7 @@ def test_what_fails_to_start_runs_nothing(tmp_path: Path) -> None:
 def test_a_program_that_is_not_there_is_refused_before_the_start(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(UsageError, match="no program `nothing-here`") as caught:
+    with pytest.raises(UsageError, match="program `nothing-here` not found") as caught:
         Command(["nothing-here"], variables(tmp_path))
     assert "nothing is spent" in caught.value.problems[0].notes[0]
 

@@ -91,7 +91,7 @@ def test_a_second_context_has_nothing(ws: Workspace) -> None:
     with use:
         first, second = opened(use), opened(use)
         counted(first).release()
-        with pytest.raises(ConflictError, match="ran already"):
+        with pytest.raises(ConflictError, match="has already run"):
             counted(second).release()
 
 

@@ -340,7 +340,7 @@ def test_it_runs_once_and_in_the_block_only(ws: Workspace) -> None:
         second = use.opendp("counts").check(laplace(20.0), 1)
         first([1])
         for again in (first, second):
-            with pytest.raises(ConflictError, match="ran already"):
+            with pytest.raises(ConflictError, match="has already run"):
                 again([1])
     with pytest.raises(ConflictError, match="after the block"):
         second([1])

@@ -162,7 +162,7 @@ def test_each_mechanism_runs_one_script(
     with use:
         script.run()
         for one in (script, other):
-            with pytest.raises(ConflictError, match="ran already"):
+            with pytest.raises(ConflictError, match="has already run"):
                 one.run()
     assert status(ws) == "published"
     other.close()
@@ -387,7 +387,7 @@ def test_files_are_of_forms_that_are_read_row_by_row(
 @pytest.mark.parametrize("number", [0, -1, True, 1.0, "1", None])
 def test_bounds_are_whole_numbers(ws: Workspace, rows: Path, number: Any) -> None:
     one = tumult(reserve(ws))
-    refused = pytest.raises(InputError, match="must be a whole number from 1 on")
+    refused = pytest.raises(InputError, match="must be an integer from 1 on")
     with refused:
         one.max_rows(rows, number)
     with refused:
@@ -468,6 +468,6 @@ def test_what_no_session_could_have_is_refused(
     ws: Workspace, cost: Any, kind: str
 ) -> None:
     use = reserve(ws, cost, kind)
-    with pytest.raises(InputError, match="no session can be made to fit") as caught:
+    with pytest.raises(InputError, match="no session fits") as caught:
         tumult(use)
     assert caught.value.code is Code.DOES_NOT_FIT

@@ -159,7 +159,7 @@ def test_a_tumult_that_is_killed_midway_is_spent(tmp_path: Path) -> None:
         "    import os\n    os.kill(os.getpid(), 9)\n",
         visits=scene.tumult.rows_with_id(visits),
     )
-    with pytest.raises(UnavailableError, match="ended without an answer"), scene.use:
+    with pytest.raises(UnavailableError, match="ended without a response"), scene.use:
         script.run()
     assert scene.status == "started"
     assert not script._worker.scratch.exists()

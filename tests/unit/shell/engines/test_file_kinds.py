@@ -201,7 +201,7 @@ def test_a_name_that_is_nearly_there_is_hinted_at_and_not_told(name: str) -> Non
     error = misfits(ORDERS, {"order_id": "written", name: "written"})
     assert error is not None
     (problem,) = error.problems
-    assert problem.label == "it has one that differs in capital letters or blanks"
+    assert problem.label == "it has one that differs in case or spaces"
     other = misfits(ORDERS, {"order_id": "written", "produkt": "written"})
     assert other is not None
     assert other.problems[0].label == ""

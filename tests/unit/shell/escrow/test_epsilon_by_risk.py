@@ -313,7 +313,7 @@ def test_a_contract_is_named_with_one_of_its_queries(hospital: Hospital) -> None
     found = contract_risk(amir, "two", query="r-2")
     assert found.unseen.noise.sensitivity == 2400
     assert found.data.id == "visits"
-    with pytest.raises(mo.InputError, match="there is no contract"):
+    with pytest.raises(mo.InputError, match="unknown contract"):
         contract_risk(amir, "three")
 
 

@@ -110,7 +110,7 @@ def test_it_is_given_no_key_but_those_that_its_work_is_about(
 ) -> None:
     sealed = equipment.vault.seal("data/people/1", b"rows")
     begun = equipment.apart(copies, sealed, opens=["data/people/2"])
-    with pytest.raises(UnavailableError, match="ended without an answer"), begun:
+    with pytest.raises(UnavailableError, match="ended without a response"), begun:
         pass
 
 
@@ -118,7 +118,7 @@ def test_it_is_given_no_key_but_those_that_its_work_is_about(
     ("kind", "why"),
     [
         ("first", "it is another"),
-        ("dies", "ended without an answer"),
+        ("dies", "ended without a response"),
         ("last", "internal error in the process that reads rows"),
     ],
 )

@@ -225,9 +225,9 @@ def test_a_failure_tells_its_place_and_class(
 def test_an_early_end_is_no_answer(
     worker: Worker, verb: str, told: dict[str, int]
 ) -> None:
-    with pytest.raises(UnavailableError, match="ended without an answer"):
+    with pytest.raises(UnavailableError, match="ended without a response"):
         worker.run(job(verb, **told), seconds=LONG)
-    with pytest.raises(UnavailableError, match="ended without an answer"):
+    with pytest.raises(UnavailableError, match="ended without a response"):
         worker.run(job("echo", back=1), seconds=LONG)
 
 
@@ -366,5 +366,5 @@ def test_a_copy_of_the_parent_ends_nothing(worker: Worker) -> None:
 def test_closing_twice_is_closing(worker: Worker) -> None:
     worker.close()
     worker.close()
-    with pytest.raises(UnavailableError, match="ended without an answer"):
+    with pytest.raises(UnavailableError, match="ended without a response"):
         worker.prepare({"prepare": None}, seconds=LONG)

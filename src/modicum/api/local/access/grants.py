@@ -168,7 +168,7 @@ class Granting:
                 raise _other_words(release, note)
             unit = _changed_unit(_units(then), since)
             if unit is not None:
-                note = f"the unit `{unit}` was another one when it was charged"
+                note = f"the unit `{unit}` had another definition when it was charged"
                 raise _other_words(release, note)
 
 
@@ -201,8 +201,8 @@ def _other_words(release: RecordedRelease, note: str) -> InputError:
     return InputError(
         Problem(
             Code.POLICY_CONFLICT,
-            f"release `{release.id}` was told in words that mean something else under"
-            " the active policy",
+            f"release `{release.id}` uses names that have another meaning under the"
+            " active policy",
             notes=(note,),
             help="submit it again under a new id, and cancel this one if it was not"
             " started",
@@ -215,7 +215,7 @@ def no_access(standing: Standing) -> ConflictError:
     return ConflictError(
         Problem(
             Code.RELEASE_STATE,
-            f"release `{standing.id}` is {standing.status.value} and gives no access",
+            f"release `{standing.id}` is {standing.status.value} and grants no access",
             notes=("only a release that is reserved or started may read rows",),
             help="submit a new release under a new id",
         )
@@ -226,7 +226,7 @@ def _untold(release: RecordedRelease, why: str) -> InputError:
     return InputError(
         Problem(
             Code.NOT_SUPPORTED,
-            f"what release `{release.id}` may read cannot be told: {why}",
+            f"the access of release `{release.id}` cannot be exported: {why}",
         )
     )
 

@@ -90,7 +90,7 @@ def _identifiers(planning: Planning, wanted: Wanted) -> Iterable[str]:
         )
     if not found:
         named = wanted.plan or wanted.round
-        message = f"`{named}` took no release: there is nothing to read"
+        message = f"`{named}` contains no release"
         raise InputError(Problem(Code.PLAN_UNKNOWN, message))
     return dict.fromkeys(found)
 
@@ -99,13 +99,13 @@ def _all_over(named: str, others: Sequence[Standing]) -> ConflictError:
     """Return the mistake of a plan or round of which nothing may be read any more."""
     shown = [f"`{one.id}` is {one.status.value}" for one in others[:_NAMED]]
     if len(others) > _NAMED:
-        shown.append(f"{len(others) - _NAMED} more are over")
+        shown.append(f"{len(others) - _NAMED} more are finished")
     return ConflictError(
         Problem(
             Code.RELEASE_STATE,
-            f"no release of `{named}` gives access any more",
+            f"no release of `{named}` grants access any more",
             notes=(", ".join(shown),),
-            help="what is still needed must be asked for again, in a new plan",
+            help="submit what is still needed again, in a new plan",
         )
     )
 
@@ -123,8 +123,8 @@ def _refuse_unknown(columns: Columns, vocabulary: Vocabulary) -> None:
             raise InputError(
                 Problem(
                     Code.UNKNOWN_ATTRIBUTE,
-                    f"a column is named for `{name[:60]}`, which the policy does not"
-                    " know",
+                    f"a column is given for `{name[:60]}`, which the policy does not"
+                    " define",
                     help="known: " + ", ".join(sorted(known)[:20]),
                 )
             )
@@ -135,7 +135,7 @@ def _unknown(what: str, identifier: str, known: Iterable[str]) -> InputError:
     return InputError(
         Problem(
             Code.PLAN_UNKNOWN,
-            f"the ledger knows no {what} `{identifier[:200]}`",
+            f"unknown {what} `{identifier[:200]}`",
             help=f"known: {listed}" if listed else "",
         )
     )

@@ -100,7 +100,7 @@ def column_name(name: str) -> str:
         raise InputError(
             Problem(
                 Code.BAD_NAME,
-                f"a column cannot be called `{name[:60]}`",
+                f"invalid column name `{name[:60]}`",
                 help=f"give it 1 to {COLUMN_CHARACTERS_MAX} printable characters",
             )
         )
@@ -149,7 +149,7 @@ def _domain(
     """Return the domain of an attribute, if it has the values that a box names."""
     known = partitions.get(name)
     if known is None:
-        raise _untold(f"the policy divides the population by no `{name}`")
+        raise _untold(f"the policy has no partitioning attribute `{name}`")
     if known.values is not None:
         fits = set(values) <= set(known.values)
     else:
@@ -157,7 +157,7 @@ def _domain(
             known.low <= low and high <= known.high for low, high in values
         )
     if not fits:
-        raise _untold(f"`{name}` has other values in the policy")
+        raise _untold(f"`{name}` has different values in the policy")
     return known
 
 
@@ -166,7 +166,7 @@ def _clock(vocabulary: Vocabulary) -> str:
     clocks = sorted(vocabulary.clocks)
     if len(clocks) != 1:
         told = " and ".join(f"`{one}`" for one in clocks) or "no time column"
-        raise _untold(f"the units of the policy go by {told}")
+        raise _untold(f"the units of the policy use several time columns: {told}")
     return clocks[0]
 
 
@@ -200,9 +200,9 @@ def _refuse_shared(used: list[str]) -> None:
             raise InputError(
                 Problem(
                     Code.DUPLICATE_NAME,
-                    f"two things would be looked up in the column `{column}`",
-                    notes=("capitals do not count: many databases ignore them",),
-                    help="name the columns with  --group-column  and  --column",
+                    f"two names map to the column `{column}`",
+                    notes=("many databases ignore case",),
+                    help="give the columns with  --group-column  and  --column",
                 )
             )
         seen.add(column.casefold())
@@ -212,6 +212,6 @@ def _untold(why: str) -> InputError:
     return InputError(
         Problem(
             Code.NOT_SUPPORTED,
-            f"the part of the data cannot be told as a row filter: {why}",
+            f"the part of the data cannot be written as a row filter: {why}",
         )
     )

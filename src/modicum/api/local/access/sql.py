@@ -35,8 +35,8 @@ from modicum.release.parts import Span
 _TRUE = "1 = 1"
 #: What nobody sees who runs it: there, a text is compared, and not the column.
 _QUOTES = (
-    "WARNING: MySQL and MariaDB take names in double quotes for texts unless their mode"
-    " is ANSI_QUOTES; without it a predicate may be TRUE FOR EVERY ROW"
+    "WARNING: MySQL and MariaDB read names in double quotes as strings unless sql_mode"
+    " has ANSI_QUOTES; without it, a predicate may be TRUE FOR EVERY ROW"
 )
 
 
@@ -98,15 +98,15 @@ def about_grant(grant: Grant) -> Iterator[str]:
     for unit, bound in grant.bounds.items():
         yield _comment(
             f"at most {bound.most} contributions of one {unit},"
-            f" as {quoted_name(bound.column)} tells them apart"
+            f" identified by {quoted_name(bound.column)}"
         )
         if bound.column not in grant.columns:
             yield _comment(
-                f"{quoted_name(bound.column)} is none of the columns: who reads only"
-                " these cannot keep that bound"
+                f"{quoted_name(bound.column)} is not among the columns: a reader of"
+                " only these cannot enforce that bound"
             )
     if standing.expires_at:
-        yield _comment(f"nothing is read before its start, by {standing.expires_at}")
+        yield _comment(f"start it before reading, by {standing.expires_at}")
 
 
 def _kind(mechanism: RecordedMechanism) -> str:
@@ -119,7 +119,7 @@ def unsampled(grant: Grant) -> RowFilter:
         raise InputError(
             Problem(
                 Code.NOT_SUPPORTED,
-                f"grant `{grant.id}` is for a sample, which no predicate draws",
+                f"grant `{grant.id}` is for a sample, which a predicate cannot draw",
                 help="export it with  --format json,  and let the data layer draw",
             )
         )
@@ -200,7 +200,7 @@ def quoted_text(value: str) -> str:
             Problem(
                 Code.NOT_SUPPORTED,
                 f"the value `{value[:60]}` cannot be written safely in SQL",
-                notes=("databases differ in what a backslash or a control means",),
+                notes=("databases differ in how they read a backslash or a control character",),
                 help="use  --format json",
             )
         )
@@ -273,7 +273,7 @@ def _refuse_unstarted(access: Access) -> None:
     problems = [
         Problem(
             Code.NOT_SUPPORTED,
-            f"release `{one}` was not started, and a role may read from the beginning",
+            f"release `{one}` was not started, and a role can read at once",
             help=f"modicum release start {one}",
         )
         for one in dict.fromkeys(waiting)
@@ -286,7 +286,7 @@ def _refuse_unheld(grant: Grant) -> None:
     """Refuse a grant to which the server cannot hold whoever has the role."""
     if not grant.columns:
         raise _refused(
-            grant, "names no column, and PostgreSQL grants reading by columns", ""
+            grant, "has no column, and PostgreSQL grants access by column", ""
         )
 
 
@@ -297,8 +297,8 @@ def _named(name: str) -> str:
             Problem(
                 Code.BAD_NAME,
                 f"the name `{name[:60]}` is too long for PostgreSQL",
-                notes=(f"it cuts off what a name has beyond {NAME_BYTES_MAX} bytes",),
-                help="give the column a shorter name, and say so with  --column",
+                notes=(f"it truncates names to {NAME_BYTES_MAX} bytes",),
+                help="give the column a shorter name, and map it with  --column",
             )
         )
     return quoted_name(name)

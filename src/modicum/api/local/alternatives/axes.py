@@ -86,15 +86,15 @@ class PeopleAxes:
         for rule, space in denying_spaces(self._trials):
             if alike and not space.partitions:
                 return (
-                    f"{rule} denies, and nothing that is fixed for its unit"
-                    f" `{space.unit}` divides the population"
+                    f"{rule} denies, and no attribute that is fixed for its"
+                    f" unit `{space.unit}` divides the population"
                 )
         if not self._axes and not self._hidden:
-            return "nothing that is fixed for the units of these rules divides them"
+            return "no attribute that is fixed for the units of these rules divides the population"
         if not self._axes:
             return (
-                f"it does not read `{self._hidden[0]}`: choosing rows by it would"
-                " make it fall under further rules"
+                f"it does not read `{self._hidden[0]}`: filtering rows by it"
+                " would make further rules match"
             )
         return ""
 
@@ -287,7 +287,7 @@ class DaysAxis:
                 return f"{rule} denies, and its unit `{space.unit}` has no periods"
         timeless = [names[0] for names in self._static.values() if names]
         if len(timeless) == len(self._own):
-            return f"it reads `{timeless[0]}`, which tells about all periods"
+            return f"it reads `{timeless[0]}`, which covers all periods"
         return ""
 
     def meets(self, place: int, box: Box) -> bool:

@@ -110,7 +110,7 @@ def largest_fit(trials: Trials, vary: str, mechanism: str | None = None) -> Fit:
         raise InputError(
             Problem(
                 Code.UNKNOWN_CHOICE,
-                f'nothing called "{vary[:60]}" can be varied',
+                f'unknown parameter "{vary[:60]}"',
                 label=nearest(vary, VARIED),
                 help="known: " + ", ".join(VARIED),
             )
@@ -123,7 +123,7 @@ def largest_fit(trials: Trials, vary: str, mechanism: str | None = None) -> Fit:
     if not slots:
         whose = "the mechanism has" if mechanism else "no mechanism has"
         no = " not" if mechanism else ""
-        return trials.nothing(vary, f"{whose}{no} what is varied: {VARIED[vary]}")
+        return trials.nothing(vary, f"{whose}{no} this parameter: {VARIED[vary]}")
     return _Ladder(trials, vary, mechanisms, slots).fit()
 
 

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 #: The changes of numbers and parts that are tried, in order, each with its title.
 _FITS = {
     "noise": "add more noise",
-    "epsilon": "ask for a smaller eps",
-    "rho": "ask for a smaller rho",
-    "mu": "ask for a smaller mu",
+    "epsilon": "use a smaller eps",
+    "rho": "use a smaller rho",
+    "mu": "use a smaller mu",
     "sampling_rate": "draw a smaller sample",
     "where": "read fewer people",
     "periods": "read fewer periods",
@@ -71,7 +71,7 @@ def _fitting(trials: Trials) -> Iterator[Option]:
     for kind, title in _FITS.items():
         fit = largest_fit(trials, kind)
         if fit.release is not None:
-            only_if = "it is run so that it costs no more" if kind in _DECLARED else ""
+            only_if = "it runs with this bound enforced" if kind in _DECLARED else ""
             why = (*fit.changes, *fit.why)
             yield Option(kind, title, fit.release, why, only_if)
 
@@ -91,7 +91,7 @@ def _left_behind(before: Verdict, after: Verdict) -> Iterator[str]:
     about = {loss.rule.id for loss in after.losses}
     freed = [rule for rule in before.blocking if rule not in about]
     if freed:
-        yield f"it does not fall under {', '.join(freed)} any more"
+        yield f"{', '.join(freed)} no longer matches"
 
 
 def _without_an_attribute(trials: Trials) -> Iterator[Option]:
@@ -108,7 +108,7 @@ def _without_an_attribute(trials: Trials) -> Iterator[Option]:
             "attribute",
             f"do not read {attribute}",
             with_mechanisms(trials.base, changed),
-            f"what is computed does not look at {attribute}",
+            f"the computation does not use {attribute}",
         )
 
 
@@ -126,10 +126,10 @@ def _with_another_label(trials: Trials) -> Iterator[Option]:
             yield from _option(
                 trials,
                 "label",
-                f"if it is {label}: {value}, say so",
+                f"set {label}: {value}, if that is true",
                 {**base, label: value, "mechanisms": mechanisms},
-                f"{label}: {value} is true of all of it; a label is a claim that"
-                " others rely on",
+                f"{label}: {value} is true of the whole release; others rely on"
+                " labels",
             )
 
 
@@ -157,7 +157,7 @@ def _waiting(trials: Trials) -> Iterator[Option]:
     for day in sorted(day for day in days if trials.look.day < day <= LAST_DAY):
         if trials.allows(trials.base, day):
             on = period_name(day, "day")
-            why = ("by then its periods are told apart from those after them",)
+            why = ("its periods are by then separate from later ones",)
             title = f"wait until {on}"
             yield Option("wait", title, trials.base, why, not_before=on)
             return
@@ -214,7 +214,7 @@ class DeniedRelease(Struct, frozen=True):
             trials = Trials(look, self.release)
             status = self._stands(look)
             if status:
-                why = f"{self.id} stands already ({status}): nothing has to change"
+                why = f"{self.id} already exists ({status}): no change is needed"
                 return trials.nothing(vary, why)
             return largest_fit(trials, vary, mechanism)
 
@@ -249,7 +249,7 @@ def _closest(trials: Trials) -> Fit:
         fit = largest_fit(trials, vary)
         if fit.found:
             return fit
-    return trials.nothing("one thing", "no change of one kind is enough")
+    return trials.nothing("one thing", "no single-parameter change would fit")
 
 
 def _full_cells(trials: Trials) -> Iterator[FullCell]:

@@ -79,7 +79,7 @@ def larger_part(trials: Trials, vary: str, chosen: frozenset[int]) -> Fit:
     if vary in vocabulary.labels:
         return trials.nothing(vary, f"`{vary}` is a label of this policy")
     if trials.verdict.allowed:
-        why = "all of it passes: nothing is left out"
+        why = "all of it is allowed: nothing is left out"
         return trials.fit(vary, trials.base, (), (why,))
     axes: Axes = (
         PeopleAxes(trials, chosen) if vary == "where" else DaysAxis(trials, chosen)
@@ -116,7 +116,7 @@ class _Narrowing:
         # It was allowed when the last of it was kept.
         variant = self._variant(self._kept) if self._kept else None
         if variant is None:
-            why = ("no part of it passes", *self._why())
+            why = ("no part of it is allowed", *self._why())
             return self._trials.nothing(self._vary, *why)
         return self._trials.fit(self._vary, variant, self._changes(), self._why())
 
@@ -207,11 +207,11 @@ class _Narrowing:
         yield from (f"with all of it, {line}" for line in self._denied())
         if self._undivided and not self._trials.ended_early:
             yield (
-                f"looked at {self._tries_max} variants and stopped: parts that were not"
-                " divided by then are left out whole"
+                f"looked at {self._tries_max} variants and stopped: parts not yet"
+                " divided are left out entirely"
             )
         if self._unsaid:
-            yield "what takes too many boxes to say was left out"
+            yield "parts that need too many boxes were left out"
 
     def _denied(self) -> Iterator[str]:
         yield from full_rules(self._trials.verdict)

@@ -145,7 +145,7 @@ class Trials:
 def full_rules(verdict: Verdict | None, most: int = 3) -> Iterator[str]:
     """Yield which rules deny a variant, in words."""
     if verdict is None:
-        yield "further variants cannot be read or priced"
+        yield "other variants cannot be read or priced"
         return
     denying = [loss for loss in verdict.losses if not loss.allowed]
     for loss in denying[:most]:

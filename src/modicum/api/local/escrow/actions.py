@@ -324,7 +324,7 @@ class EscrowActions(EscrowProposals):
         raise InputError(
             Problem(
                 Code.CONTRACT_REFUSED,
-                f"nothing runs under the contract `{name}`: it lets something go",
+                f"nothing runs under the contract `{name}`: it discloses a result",
                 help=f"receive it:  modicum escrow receive {name}",
             )
         )

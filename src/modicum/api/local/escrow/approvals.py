@@ -121,7 +121,7 @@ def _signed(
         how = "with another key" if key else "without a signature"
         raise _badly_signed(
             f"`{entry.actor}` cannot approve {how}",
-            "the data was registered with the keys that count for them",
+            "the data was registered with keys for this owner",
         )
     if word.signer is None:
         return body
@@ -129,8 +129,8 @@ def _signed(
     own = signed(body, by=entry.actor, policy=policy, signer=word.signer)
     if not is_genuine(own, entry.actor, policy):
         raise _badly_signed(
-            f"the signature of `{entry.actor}` is not of what they say",
-            "it is made of all that is said, the head and the active policy",
+            f"the signature of `{entry.actor}` does not match their vote",
+            "it covers the whole vote, the head and the active policy",
         )
     return own
 

@@ -68,9 +68,9 @@ def refuse_unfit(program: Program) -> None:
     """Refuse a program that no block could be scored by, before anything is spent."""
     if program.compares:
         raise _unfit(
-            "a program that compares cannot be scored by blocks: the private answers"
-            " are about everybody, and those that it is given about one block",
-            "let it score answers by themselves",
+            "a program that compares cannot be scored by blocks: private answers"
+            " cover everybody, exact answers cover one block",
+            "score the exact answers alone",
         )
 
 
@@ -82,8 +82,8 @@ def _otherwise(release: str) -> StaleError:
     return StaleError(
         Problem(
             Code.POLICY_STALE,
-            f"the score `{release}` means something else under the active policy than"
-            " when people agreed to it",
+            f"the score `{release}` has another meaning under the active policy than"
+            " when it was approved",
             help="propose it again, under another id",
         )
     )

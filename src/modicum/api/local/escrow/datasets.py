@@ -116,8 +116,8 @@ def register(ledger: Ledger, tools: Tools, given: GivenVersion, actor: str) -> V
     raise ConflictError(
         Problem(
             Code.CONTRACT_REFUSED,
-            f"no number is left for a version of the data set `{given.name}`",
-            help="look whose vault this is",
+            f"no version number is left for the data set `{given.name}`",
+            help="check that this is the right vault",
         )
     )
 
@@ -136,7 +136,7 @@ def _look_work(
                 Problem(
                     Code.DATA_NOT_AS_DECLARED,
                     f"the data of `{table.name}` cannot be opened",
-                    help="look whether the file is whole",
+                    help="check that the file is complete",
                 )
             ) from None
         engine.fits(table)
@@ -151,8 +151,8 @@ def _refuse_look_alike(name: str, escrow: Escrow) -> None:
             raise InputError(
                 Problem(
                     Code.DUPLICATE_NAME,
-                    f"the data sets `{other}` and `{name}` differ in capitals only, and"
-                    " queries know no capitals",
+                    f"the data sets `{other}` and `{name}` differ in case only, and"
+                    " queries ignore case",
                     help="register it under another name",
                 )
             )
@@ -216,7 +216,7 @@ def _owned(book: LedgerBalances, given: GivenVersion, actor: str) -> _Owns:
                 Problem(
                     Code.CONTRACT_REFUSED,
                     f"`{actor}` does not own the data set `{name}`",
-                    help="an owner registers its versions",
+                    help="only an owner can register a version",
                 )
             )
         limits = known.contracts_max, known.bits_max
@@ -226,8 +226,8 @@ def _owned(book: LedgerBalances, given: GivenVersion, actor: str) -> _Owns:
         raise InputError(
             Problem(
                 Code.MISSING_KEY,
-                f"the data set `{name}` is new, and nobody says whose it is",
-                help="name its owners, and how many of them must agree",
+                f"the data set `{name}` is new, and has no owners",
+                help="name its owners, and how many of them must approve",
             )
         )
     return _Owns(owned, 1)

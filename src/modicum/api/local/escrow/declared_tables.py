@@ -158,8 +158,8 @@ def _declaration(text: str, name: str) -> tuple[Scalar, Node]:
     raise InputError(
         Problem(
             Code.UNKNOWN_NAME,
-            f"the tables file declares no table `{name}`",
-            help="a data set is called as its table is",
+            f"the tables file does not declare the table `{name}`",
+            help="a data set has the name of its table",
         )
     )
 
@@ -190,12 +190,12 @@ def _must_own(data: Mapping[str, DataSet], one: Version, actor: str) -> None:
     if not data[one.id].ownership.is_owner(actor):
         raise _refused(
             f"`{actor}` does not own the data set `{one.id}`",
-            "only an owner of every data set of a query looks at its rows",
+            "only an owner of all data sets of a query may look at its rows",
         )
     if version.shredded:
         raise _refused(
             f"version {one.number} of the data set `{one.id}` was shredded",
-            "nobody can read it any more",
+            "it can no longer be read",
         )
 
 

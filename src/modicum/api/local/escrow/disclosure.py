@@ -75,7 +75,7 @@ def find_result(entry: Entry, flow: Flow) -> tuple[Flow, Sealed]:
     said = state.approvals.get(("contract", contract.digest), ())
     consent = state.escrow.consents(flow, said)
     if not isinstance(contract.terms, OutputTerms | SignalTerms | RawSignalTerms):
-        raise not_permitted(flow, "what runs under it is withheld")
+        raise not_permitted(flow, "its results are withheld")
     if entry.actor not in contract.recipients:
         raise not_permitted(flow, f"`{entry.actor}` is not among its recipients")
     why = in_general(flow, state.escrow.data, consent, entry.now)

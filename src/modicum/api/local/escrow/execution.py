@@ -42,7 +42,7 @@ Rows: TypeAlias = Mapping[str, tuple[Sealed, str]]
 _DENIED: Final = "another query of its contract was denied"
 _FAILED: Final = "another query of its contract could not be reserved"
 #: Why what was reserved is taken back, if its run may not begin any more.
-CHANGED: Final = "its contract did not permit it any more"
+CHANGED: Final = "its contract no longer permits it"
 #: A task has its sandbox for a day at most.
 TASK_SECONDS: Final = 24 * 60 * 60
 
@@ -119,7 +119,7 @@ def _used(release: str, status: str) -> ModicumError:
     return ConflictError(
         Problem(
             Code.RELEASE_STATE,
-            f"release `{release}` is {status}, and a run starts what it charges itself",
+            f"release `{release}` is {status}, and a run starts its own releases",
             help="propose the query again, under another id",
         )
     )
@@ -171,7 +171,7 @@ def opened(
             apart = stack.enter_context(begun)
             tools.still()
         except ModicumError as error:
-            notes = ("nothing was spent; what was reserved waits for the next run",)
+            notes = ("nothing was spent; the reservation remains for the next run",)
             raise type(error)(
                 *(replace(one, notes=(*one.notes, *notes)) for one in error.problems)
             ) from None
@@ -219,9 +219,9 @@ def _ended(contract: Contract) -> ModicumError:
             Code.ENGINE_FAILED,
             f"a run of the contract `{contract.id}` ended without a result",
             notes=(
-                "why is not told: it may be a fact about rows",
-                "the use is counted, and what it charged is spent",
+                "the reason is hidden: it may reveal facts about rows",
+                "the use is counted, and its loss is spent",
             ),
-            help="its owners may look at the data, and try the query on a copy",
+            help="its owners may check the data, and try the query on a copy",
         )
     )

@@ -23,7 +23,7 @@ def refuse_misplaced(program: Program, tier: str) -> None:
         raise InputError(
             Problem(
                 Code.UNKNOWN_NAME,
-                f"there is no sandbox `{tier[:60]}`",
+                f"unknown sandbox `{tier[:60]}`",
                 label=nearest(tier, TIERS),
                 help=f"choose one of {', '.join(TIERS)}",
             )
@@ -32,9 +32,9 @@ def refuse_misplaced(program: Program, tier: str) -> None:
         raise InputError(
             Problem(
                 Code.DOES_NOT_FIT,
-                f"the sandbox `{tier}` holds no programs in {program.language}",
-                help="hold modules of WebAssembly by the tier wasm, and Python by"
-                " another",
+                f"the sandbox `{tier}` does not run programs in {program.language}",
+                help="use the tier wasm for WebAssembly modules, and another for"
+                " Python",
             )
         )
 
@@ -54,10 +54,10 @@ def refuse_exact(program: Program, tier: str) -> None:
         raise InputError(
             Problem(
                 Code.DOES_NOT_FIT,
-                f"own code in {program.language} may not see exact answers: in the tier"
-                f" {tier} it shares a kernel with later runs, and could signal to them",
-                help="use a task of the catalogue, or write it as a module of"
-                " WebAssembly, for the tier wasm",
+                f"custom code in {program.language} may not see exact answers: in the"
+                f" tier {tier} it shares a kernel with later runs, and could signal to them",
+                help="use a task of the catalogue, or compile it to"
+                " WebAssembly for the tier wasm",
             )
         )
 
@@ -73,7 +73,7 @@ def refuse_long(terms: TaskTerms, most: int) -> None:
                 Code.OUT_OF_RANGE,
                 f"a program that runs for {terms.seconds} seconds{times} is too long: a"
                 f" task has {most} seconds here",
-                notes=("one task has the sandboxes of a machine at a time",),
+                notes=("a machine runs one task at a time",),
                 help="give it less time"
                 + (", or fewer blocks" if terms.blocks else ""),
             )

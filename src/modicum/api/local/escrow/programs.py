@@ -58,8 +58,8 @@ def program_of(vault: Vault, text: str) -> Program:
         raise VerificationError(
             Problem(
                 Code.LEDGER_BROKEN,
-                "the code that was agreed to is not in the vault",
-                help="look whose vault this is",
+                "the approved code is not in the vault",
+                help="check that this is the right vault",
             )
         )
     return Program(
@@ -78,7 +78,7 @@ def _read(text: str) -> dict[str, Any]:
         raise VerificationError(
             Problem(
                 Code.LEDGER_BROKEN,
-                "the program of a contract is of a form that nobody knows here",
+                "the program of a contract has an unknown form",
                 help="use a later version of modicum",
             )
         )

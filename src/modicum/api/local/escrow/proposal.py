@@ -220,7 +220,7 @@ def _charged(
         raise ConflictError(
             Problem(
                 Code.CONTRACT_REFUSED,
-                f"the contract `{query.contract.id}` asks no queries to be scored",
+                f"the contract `{query.contract.id}` has no queries to score",
                 help="name the contract of a query",
             )
         )
@@ -303,15 +303,15 @@ def _result(flow: Flow, name: str) -> str:
     terms = flow.contract.terms
     remedy = "let it run first:  modicum escrow run " + flow.contract.id
     if isinstance(terms, TaskTerms) and name not in terms.results:
-        remedy = f"it is a task without one: ask for a task on {name} answers"
+        remedy = f"the task has none: request a task on {name} answers"
     raise ConflictError(
         Problem(
             Code.CONTRACT_REFUSED,
-            f"the contract `{flow.contract.id}` has no {name} result to let go",
+            f"the contract `{flow.contract.id}` has no {name} result to disclose",
             help=remedy,
         )
     )
 
 
 def _why(reason: str) -> str:
-    return reason_text(reason, "asking for a flow of data")
+    return reason_text(reason, "requesting a flow of data")

@@ -237,7 +237,7 @@ class EscrowProposals:
                 Problem(
                     Code.NOT_SUPPORTED,
                     "this workspace has no vault",
-                    help="say where it is:  --vault FOLDER --vault-keys FILE",
+                    help="name it:  --vault FOLDER --vault-keys FILE",
                 )
             )
         return self._given
@@ -262,8 +262,8 @@ class EscrowProposals:
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
-                    f"a contract cannot hold for {heading.lasts_seconds} seconds",
-                    help="let it hold for 1 second at least",
+                    f"a contract cannot last {heading.lasts_seconds} seconds",
+                    help="give it at least 1 second",
                 )
             )
         return ProposedTerms(

@@ -100,9 +100,9 @@ def named(escrow: EscrowState, name: str) -> Flow:
     raise InputError(
         Problem(
             Code.CONTRACT_UNKNOWN,
-            f"there is no contract `{name[:200]}`",
+            f"unknown contract `{name[:200]}`",
             label=nearest(name, list(escrow.names)),
-            help="see what there is with  modicum escrow list",
+            help="list the contracts with  modicum escrow list",
         )
     )
 
@@ -198,7 +198,7 @@ def _stage(
     if flow.results:
         return "it has run, and its results are withheld"
     if flow.running:
-        return "a run of it began, and its end is not told"
+        return "a run started, and did not end"
     ready = "it may run" if flow.computes else "it may be received"
     return in_general(flow, data, consents, now) or ready
 
@@ -261,7 +261,7 @@ def _priced(
         tables = tables_of(data, flow.contract.data.values(), compiled)
         query = read_query(charge.text, tables, compiled)
         if charge_of(charge.text, query, compiled).content != charge.content:
-            changed = "it means something else under the active policy than it did"
+            changed = "it has another meaning under the active policy"
             return QueryPrice(charge, query, problem=changed)
         return QueryPrice(charge, query, plan_of(ledger, query))
     except (ConflictError, InputError, StaleError) as error:

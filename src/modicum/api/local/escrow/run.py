@@ -253,8 +253,8 @@ def _query(charge: Charge, tables: Tables, compiled: CompiledPolicy) -> QueryFil
         raise StaleError(
             Problem(
                 Code.POLICY_STALE,
-                f"the query `{query.heading.id}` means something else under the active"
-                " policy than when people agreed to it",
+                f"the query `{query.heading.id}` has another meaning under the active"
+                " policy than when it was approved",
                 help="propose it again, under another id",
             )
         )
@@ -280,7 +280,7 @@ class OneDivision:
     def __init__(self, lots: SecretSource) -> None:
         self._lots = lots
         self._block_key = lots.draw().block_key
-        check(bool(self._block_key), "blocks are divided by a secret key")
+        check(bool(self._block_key), "people are assigned to blocks by a secret key")
 
     def draw(self) -> Secrets:
         """Return new secrets, with the key of the blocks that was drawn first."""

@@ -75,7 +75,7 @@ class Conflict:
             Code.POLICY_CONFLICT,
             f"releases already made exceed the rule {self.rule.id}",
             self.mark,
-            label=f"{found.measure} is {spent} already, more than {limit}{where}",
+            label=f"{found.measure} is already {spent}, more than {limit}{where}",
             notes=(*([cause] if cause else ()), f"made by {made_by}"),
             help=remedy,
         )

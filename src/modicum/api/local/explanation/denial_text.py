@@ -41,7 +41,7 @@ def reasons(verdict: Verdict) -> Iterator[RuleLines]:
         yield RuleLines(rule=loss.rule.id, lines=tuple(_rule_lines(loss, width)))
     if not losses:
         yield RuleLines(
-            rule="", lines=("  no rule of the policy is about this release",)
+            rule="", lines=("  no rule of the policy matches this release",)
         )
 
 
@@ -80,8 +80,8 @@ def cause_text(loss: RuleLoss) -> str:
         )
     if loss.every_period:
         return (
-            "over in every period, also those to come, as releases without `periods`"
-            f" are charged to all: see which by  modicum ledger balance {loss.rule.id}"
+            "over the limit in every period, including future ones: releases without"
+            f" `periods` are charged to all; list them with  modicum ledger balance {loss.rule.id}"
         )
     return ""
 
@@ -99,8 +99,8 @@ def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
         yield f"{indent}{locked_remedy(loss.locked, loss.rule.unit)}"
     elif loss.share < 1:
         yield (
-            f"{indent}{_percent(loss.share)} of the budget is unlocked by now; the"
-            " limits below are those"
+            f"{indent}{_percent(loss.share)} of the budget is unlocked so far; the"
+            " limits below apply to it"
         )
     if found.measure == "delta":
         yield f"{indent}{_delta_text(loss)}"
@@ -133,7 +133,7 @@ def _of_these(loss: RuleLoss) -> str:
     if compared is None or cap is None or loss.together.units(compared) <= cap:
         return "this is one of them"  # Another coordinate denies, or delta.
     name = coordinate_name(compared)
-    return f"this one is over its limit by the most {name}"
+    return f"this one exceeds its limit by the most {name}"
 
 
 def _delta_text(loss: RuleLoss) -> str:
@@ -146,7 +146,7 @@ def _delta_text(loss: RuleLoss) -> str:
 
 
 def _approximation_text(near: Approximation, *, added: bool) -> str:
-    remark = "; losses do not simply add" if added else ""
+    remark = "; epsilon is sub-additive under this composition" if added else ""
     return (
         f"tightest eps at delta {brief(near.delta)}:"
         f" before {epsilon_text(near.before)}, alone {epsilon_text(near.alone)},"
@@ -253,15 +253,15 @@ _SPANS_MAX = 5
 
 def locked_text(locked: Locked, unit: str) -> str:
     """Return why nothing is unlocked in a cell."""
-    return f"nothing is unlocked there: {' and '.join(_causes(locked, unit))}"
+    return f"nothing is unlocked: {' and '.join(_causes(locked, unit))}"
 
 
 def locked_remedy(locked: Locked, unit: str) -> str:
     """Return what helps where nothing is unlocked."""
     if locked.unit:
-        return f"unlock some of it:  modicum plan open ID --unlock {unit}=SHARE"
+        return f"unlock a share:  modicum plan open ID --unlock {unit}=SHARE"
     if not locked.open:
-        return "the next group begins with the next round:  modicum plan open"
+        return "the next group starts with the next round:  modicum plan open"
     named = written_groups(locked.open)
     if locked.unnamed:
         return f"name those that are open:  {named}"
@@ -282,7 +282,7 @@ def _causes(locked: Locked, unit: str) -> Iterator[str]:
         yield f"the open round has `{unit}` at 0 % of every budget"
     elif locked.unnamed:
         yield (
-            "the release names no `groups`, and so reads those, too, that have not"
+            "the release names no `groups`, and so reads also those that have not"
             " begun"
         )
     else:

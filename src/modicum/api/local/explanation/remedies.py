@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TOLD_MAX = 5
 #: What a search says that ended before it had looked at everything.
 ENDED_EARLY = (
-    "the search ended early, as there are many mechanisms: what was not tried may pass"
+    "the search ended early, because there are many mechanisms: other changes may be allowed"
 )
 
 
@@ -182,7 +182,7 @@ class FullCell(Struct, frozen=True):
         return (
             *([cause] if cause else ()),
             f"spent by {named}",
-            f"Gaussian noise may still cost rho {rho} there",
+            f"remaining for a Gaussian mechanism: rho = {rho}",
         )
 
     @property
@@ -218,7 +218,7 @@ class Explanation:
     def closest(self) -> tuple[str, ...]:
         """What would pass instead, in words."""
         found = self.fit.changes if self.fit.found else self.fit.why
-        lines = tuple(f"what would pass: {line}" for line in found[:TOLD_MAX])
+        lines = tuple(f"would be allowed with: {line}" for line in found[:TOLD_MAX])
         ended = self.fit.found and self.fit.ended_early
         return (*lines, ENDED_EARLY) if ended else lines
 

@@ -160,9 +160,9 @@ def _accepted(
             raise InputError(
                 Problem(
                     Code.UNKNOWN_CHOICE,
-                    f"nothing in conflict is called `{given[:200]}`",
+                    f"no conflict is named `{given[:200]}`",
                     label=nearest(given, names),
-                    help="what is not in conflict needs no acceptance",
+                    help="accept only what is in conflict",
                 )
             )
     for one in found:
@@ -189,7 +189,7 @@ def refuse_unready(weighed: ActivationPreview) -> None:
 def _to_accept(conflict: Conflict) -> Problem:
     problem = conflict.problem
     note = (
-        "or let it stay over its limit; it then denies what it is about"
+        "or accept that it stays over its limit; it then denies what it matches"
         f"{_where(conflict)}:"
         f"  --accept-conflict '{conflict.rule.id}'"
     )
@@ -197,7 +197,7 @@ def _to_accept(conflict: Conflict) -> Problem:
 
 
 def _where(conflict: Conflict) -> str:
-    return ", in the cells that are over" if conflict.loss.cell else ""
+    return ", in the cells that are finished" if conflict.loss.cell else ""
 
 
 def activate(
@@ -242,7 +242,7 @@ def refuse_replaced(active: CompiledPolicy, replaces: str | None) -> None:
                 Code.POLICY_STALE,
                 f"the ledger's active policy is `{active.policy.name}`"
                 f" ({digest[:_DIGEST_SHOWN]}), not {given[:64]}",
-                notes=("what was reviewed is a change of another policy",),
+                notes=("the review was of a change to another policy",),
                 help="review it again:  modicum policy diff active FILE --ledger FILE",
             )
         )

@@ -37,7 +37,7 @@ def annotate(entry: Entry, remark: str, *, about: str = "") -> int:
     """Add a remark to the log; it changes nothing."""
     said = text(from_python(remark), "the remark").strip()
     if not said:
-        raise InputError(Problem(Code.MISSING_KEY, "a remark needs a text"))
+        raise InputError(Problem(Code.MISSING_KEY, "the remark is empty"))
     state = entry.book.state
     if about and about not in state.releases and about not in state.disclosures:
         raise _unknown(about)
@@ -49,7 +49,7 @@ def _unknown(about: str) -> InputError:
     return InputError(
         Problem(
             Code.RELEASE_UNKNOWN,
-            f"the ledger knows no release and no disclosure `{about[:200]}`",
+            f"no release and no disclosure is named `{about[:200]}`",
             help="list them with  modicum ledger list",
         )
     )
@@ -105,10 +105,10 @@ def _identifier(node: Node) -> str:
     if found.startswith(DISCLOSURES):
         raise fail(
             Code.BAD_NAME,
-            f"an id that begins with `{DISCLOSURES}` is of the escrow",
+            f"ids that start with `{DISCLOSURES}` are reserved for the escrow",
             node,
-            notes=("what its contracts disclose is recorded as it goes out",),
-            help="call the disclosure otherwise",
+            notes=("disclosures of contracts are recorded automatically",),
+            help="choose another id",
         )
     return found
 
@@ -116,7 +116,7 @@ def _identifier(node: Node) -> str:
 def _said(node: Node, what: str) -> str:
     said = line(node, what).strip()
     if not said:
-        raise fail(Code.MISSING_KEY, f"{what} says nothing", node)
+        raise fail(Code.MISSING_KEY, f"{what} is empty", node)
     return said
 
 

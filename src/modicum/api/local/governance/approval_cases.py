@@ -72,8 +72,8 @@ def about_known_release(identifier: str, records: Iterable[Record]) -> ApprovalC
         raise InputError(
             Problem(
                 Code.RELEASE_UNKNOWN,
-                f"nobody spoke about a release `{identifier[:200]}` before",
-                notes=("until it is reserved, the ledger does not know its contents",),
+                f"nobody has voted on a release `{identifier[:200]}`",
+                notes=("the ledger has its contents only once it is reserved",),
                 help="give its file instead of its id",
             )
         )
@@ -81,9 +81,9 @@ def about_known_release(identifier: str, records: Iterable[Record]) -> ApprovalC
         raise InputError(
             Problem(
                 Code.RELEASE_CONFLICT,
-                f"people spoke about {len(contents)} different releases"
+                f"there are votes on {len(contents)} different releases"
                 f" `{identifier[:200]}`",
-                help="give the file of the one that is meant instead of its id",
+                help="give the file of one of them instead of the id",
             )
         )
     (content,) = contents
@@ -152,7 +152,7 @@ def refused(message: str, *notes: str) -> ApprovalError:
             Code.NEEDS_APPROVAL,
             message,
             notes=notes,
-            help="`approvals`, `activation` and `roles` of the policy say who is asked",
+            help="`approvals`, `activation` and `roles` of the policy name the approvers",
         )
     )
 
@@ -163,7 +163,7 @@ def written_otherwise(person: str, policy: Policy) -> Iterator[str]:
         one for each in (policy.roles or {}).values() for one in each
     ):
         if name != person and meant_by(name) == meant_by(person):
-            yield f"it names `{name}`; the name is to be given as it stands there"
+            yield f"it has `{name}`; use that spelling"
 
 
 def active_policy(book: LedgerBalances) -> CompiledPolicy:
@@ -216,9 +216,9 @@ def needs_approval(
 def _remedy(missing: Sequence[ApprovalState], command: str) -> str:
     stuck = [one for one in missing if one.missing > len(one.left) and not one.refused]
     if not stuck:
-        return f"they agree with  {command} FILE --reason …"
+        return f"they approve with  {command} FILE --reason …"
     if all(one.missing <= len(one.left) + len(one.asking) for one in stuck):
-        return "let somebody else ask for it, who is not needed to approve it"
+        return "have it requested by somebody who is not needed as an approver"
     return "name people in `roles` of the policy"
 
 
@@ -229,12 +229,12 @@ def approval_state_text(one: ApprovalState) -> str:
         said.append(f"approved by {shortened(one.agreed, 10)}")
     if one.refused:
         said.append(
-            f"rejected by {shortened(one.refused, 10)}, who must take that back"
+            f"rejected by {shortened(one.refused, 10)}, who must withdraw that"
         )
     if one.missing:
         more = f"{one.missing} more" if one.agreed else str(one.missing)
         could = (
-            f"of {shortened(one.left, 10)}" if one.left else "and nobody is left to ask"
+            f"of {shortened(one.left, 10)}" if one.left else "and no approver is left"
         )
         said.append(f"missing {more} {could}")
         if one.asking:

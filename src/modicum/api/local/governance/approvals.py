@@ -129,9 +129,9 @@ def refuse_content(called: str, content: str, reviewed: str | None) -> None:
         raise StaleError(
             Problem(
                 Code.REVIEW_AGAIN,
-                f"{called} has other contents than those that were reviewed",
+                f"{called} differs from what was reviewed",
                 notes=("nothing was written",),
-                help="review again, and name the contents that you have looked at",
+                help="review it again, and give the digest of what you reviewed",
             )
         )
 
@@ -191,7 +191,7 @@ def looked_at(word: Ballot, state: State) -> str:
             f"the ledger moved on since entry {given[:64]} was reviewed: its last"
             f" entry is {state.seq} ({state.head[:_HASH_SHOWN]})",
             notes=("nothing was written",),
-            help="review again, and give the head that you have looked at",
+            help="review again, and give the current head",
         )
     )
 
@@ -206,16 +206,16 @@ def _signed(
         how = "with another key" if key else "without a signature"
         raise _badly_signed(
             f"`{entry.actor}` cannot approve {how}",
-            "the active policy names the keys that count for them",
+            "the active policy lists keys for this person",
         )
     if word.signer is None:
         return body
     own = signed(body, by=entry.actor, policy=policy.digest, signer=word.signer)
     if not is_genuine(own, entry.actor, policy.digest):
         raise _badly_signed(
-            f"the signature of `{entry.actor}` is not of what they say",
-            "it is made of the subject, its content, the roles, the reason, the head"
-            " and the active policy",
+            f"the signature of `{entry.actor}` does not match their vote",
+            "it covers the subject, its content, the roles, the reason, the head and"
+            " the active policy",
         )
     return own
 
@@ -281,7 +281,7 @@ def _roles(
     if not roles or (asked is not None and asked.isdisjoint(roles)):
         wanted = " or ".join(sorted(asked)) if asked else "any role"
         raise refused(
-            f"`{person}` cannot speak about {topic.called}",
+            f"`{person}` cannot vote on {topic.called}",
             f"the active policy does not give them {wanted}",
             *written_otherwise(person, policy),
         )
@@ -299,7 +299,7 @@ def _refuse_worthless(
     asks = any(person in one.asking for one in heard)
     raise refused(
         f"`{person}` cannot approve {topic.called}",
-        "who asks for it does not approve it"
+        "the requester cannot approve it"
         if asks
-        else "they agreed already under a name that differs in capitals only",
+        else "they have already approved under a name that differs only in case",
     )

@@ -104,7 +104,7 @@ def vote_on_correction(
     if word.approves and meant_by(entry.actor) in asking:
         raise refused(
             f"`{entry.actor}` cannot approve the {called}",
-            "who asks for it does not approve it: another person does",
+            "the requester cannot approve it: another person must",
         )
     if topic.hearings_in(state):
         said = record_vote(entry, topic, word)
@@ -161,8 +161,8 @@ def _by_one(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote:
     if not word.approves:
         raise refused(
             f"the {topic.called} needs no approval under the active policy",
-            "it does not take effect unless somebody approves it; who asks for it can"
-            " withdraw it by  modicum request withdraw",
+            "it takes effect only when somebody approves it; the requester can"
+            " withdraw it with  modicum request withdraw",
         )
     looked_at(word, entry.book.state)
     seq = entry.book.state.seq + 1
@@ -196,12 +196,12 @@ def _described(
         raise InputError(
             Problem(
                 Code.CORRECTS_MORE,
-                f"release `{named}` was recorded with another `{other}`",
+                f"release `{named}` was recorded with a different `{other}`",
                 place_of(release),
                 notes=(
-                    "a correction may say which `periods` were read, and nothing else",
+                    "a correction may change `periods` only",
                 ),
-                help="take the file that was recorded, and change `periods` only",
+                help="start from the recorded file, and change `periods` only",
             )
         )
     (record,) = islice(entry.read(standing.seq - 1), 1)

@@ -68,7 +68,7 @@ def propose(entry: Entry, successor: CompiledPolicy, reason: str) -> Proposed:
     own = successor.policy
     called = f"policy `{own.name}` ({own.digest[:_DIGEST_SHOWN]})"
     if own.digest == active.digest:
-        raise ConflictError(Problem(Code.POLICY_STALE, f"{called} is active already"))
+        raise ConflictError(Problem(Code.POLICY_STALE, f"{called} is already active"))
     if active.activation is None:
         raise refused(f"{called} needs no approval: activate it")
     repeated = own.digest in state.waiting.proposals
@@ -118,5 +118,5 @@ def _proposed_in(proposal: Proposal, read: Reader) -> PolicyProposed:
     record = next(iter(read(proposal.seq - 1)), None)
     body = None if record is None else event_of(record, proposal.seq).body
     if not isinstance(body, PolicyProposed) or body.digest != proposal.digest:
-        raise ChainBreakError(proposal.seq, "it is not what was read before")
+        raise ChainBreakError(proposal.seq, "it differs from what was read before")
     return body

@@ -73,7 +73,7 @@ class PendingRequest:
 
 def request(entry: Entry, release: RecordedRelease, reason: str) -> Requested:
     """Ask for a release that people must agree to."""
-    why = reason_text(reason, "asking for a release")
+    why = reason_text(reason, "requesting a release")
     compiled, state = active_policy(entry.book), entry.book.state
     policy = compiled.policy
     topic = about_release(release, policy)
@@ -140,9 +140,9 @@ def about_requested_release(
     raise InputError(
         Problem(
             Code.RELEASE_UNKNOWN,
-            f"nobody asks for a {called}",
-            notes=("the ledger does not know its contents, and cannot decide it",),
-            help="give its file instead of its id, or let it be requested:"
+            f"nobody has requested a {called}",
+            notes=("the ledger does not have its contents, and cannot decide it",),
+            help="give its file instead of its id, or request it:"
             "  modicum release submit FILE --request REASON",
         )
     )
@@ -154,8 +154,8 @@ def outdated(called: str, by: str) -> StaleError:
         Problem(
             Code.POLICY_STALE,
             f"{called} was requested under another policy than the active one",
-            notes=("what it costs and who must agree may be different now",),
-            help=f"let `{by}` request it again, or give its file",
+            notes=("its loss and its approvers may have changed",),
+            help=f"have `{by}` request it again, or give its file",
         )
     )
 
@@ -169,5 +169,5 @@ def requested_in(request: Request, read: Reader) -> ReleaseRequested:
         or body.release.id != request.release
         or body.release.content != request.content
     ):
-        raise ChainBreakError(request.seq, "it is not what was read before")
+        raise ChainBreakError(request.seq, "it differs from what was read before")
     return body

@@ -13,7 +13,7 @@ from modicum.core.errors import Code, InputError, Problem
 #: So many items a page has at most.
 PAGE_MAX: Final = 500
 
-Limit = Annotated[int, Meta(ge=1, le=PAGE_MAX, description="how many at most")]
+Limit = Annotated[int, Meta(ge=1, le=PAGE_MAX, description="the maximum number of items")]
 Cursor = Annotated[
     str, Meta(max_length=200, description="`next` of the page before; empty at first")
 ]
@@ -47,7 +47,7 @@ def _no_cursor() -> InputError:
     return InputError(
         Problem(
             Code.BAD_REQUEST,
-            "the cursor is none of this list",
-            help="begin without one, and go on with `next` of each page",
+            "the cursor does not belong to this list",
+            help="start without one, and continue with `next` of each page",
         )
     )

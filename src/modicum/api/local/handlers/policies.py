@@ -42,8 +42,8 @@ def policy_of(view: LedgerView, digest: str) -> ActivePolicy:
         if digest in (ACTIVE, one.digest):
             return one
     raise not_found(
-        f"the ledger knows no policy `{digest[:64]}`",
-        "name one by its digest, or `active`",
+        f"unknown policy `{digest[:64]}`",
+        "give its digest, or `active`",
     )
 
 
@@ -82,7 +82,7 @@ def rules(  # noqa: PLR0913 - the parameters of a query
     context: Annotated[_Filter, Meta(description="only those with this setting")] = "",
     constraining: Annotated[
         bool | None,
-        Meta(description="only those that can, or cannot, be the only one to deny"),
+        Meta(description="only binding rules, or only redundant ones"),
     ] = None,
     limit: Limit = 100,
     cursor: Cursor = "",

@@ -32,7 +32,7 @@ def releases(
     view: LedgerView,
     who: Identity | None,
     status: Annotated[
-        list[ReleaseStatus], Meta(description="only those that stand so")
+        list[ReleaseStatus], Meta(description="only those with this status")
     ] = [],  # noqa: B006 - nobody changes it
     limit: Limit = 100,
     cursor: Cursor = "",
@@ -66,7 +66,7 @@ def release(
     release: ReleaseId,
     *,
     recorded: Annotated[
-        bool, Meta(description="also tell it as the ledger keeps it, exactly")
+        bool, Meta(description="include the exact form stored in the ledger")
     ] = False,
 ) -> ReleaseDetails:
     """Return a release: what it is, what it costs, and who did what when."""

@@ -71,7 +71,7 @@ def plan(view: LedgerView, who: Identity | None, plan: Identifier) -> PlanItem:
 def unknown(what: str, identifier: str) -> InputError:
     """Return the error for a round or a plan that is not there."""
     return not_found(
-        f"the ledger knows no {what} `{identifier[:200]}`",
+        f"unknown {what} `{identifier[:200]}`",
         f"list them at /api/v1/{what}s",
     )
 

@@ -194,7 +194,7 @@ def plan_named(identifier: str, plans: Iterable[PlanCommitted]) -> PlanCommitted
     raise InputError(
         Problem(
             Code.PLAN_UNKNOWN,
-            f"the ledger knows no plan `{identifier[:200]}`",
+            f"unknown plan `{identifier[:200]}`",
             help="list them with  modicum plan show",
         )
     )

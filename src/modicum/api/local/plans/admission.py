@@ -25,11 +25,11 @@ def obstacles_of(
     known = state.releases.get(release.id)
     if known is None:
         if state.waiting.held_by_another(release.id, release.content, actor):
-            yield "somebody else asks for another release of this id"
+            yield "somebody else requested another release with this id"
         yield from _missing_consent(release, policy, state, actor)
     else:
         other = "" if known.content == release.content else " as another one"
-        yield f"it is {known.status.value} already{other}"
+        yield f"it is already {known.status.value}{other}"
 
 
 def _missing_consent(
@@ -44,9 +44,8 @@ def _missing_consent(
     named = "requester" in {**release.metadata, **release.labels}
     if not named and any(not one.approval.requester_may_approve for one in heard):
         yield (
-            "people must agree to it, and it does not name its `requester`: add "
-            " requester: NAME  to it, and ask them again; what they agreed to so far"
-            " was without"
+            "it needs approval, and has no `requester`: add  requester: NAME "
+            " and have it approved again; earlier approvals were without it"
         )
     agreed = {
         person
@@ -55,7 +54,7 @@ def _missing_consent(
     }
     for one in missing_approvals(heard):
         people = f"{one.approval.need} of {' or '.join(one.approval.roles)}"
-        yield f"{people} must agree first:  modicum release approve FILE"
+        yield f"{people} must approve it first:  modicum release approve FILE"
         yield from _uncounted(one, agreed)
 
 
@@ -64,8 +63,8 @@ def _uncounted(heard: ApprovalState, agreed: set[str]) -> Iterator[str]:
     for person in heard.asking:
         if person in agreed:
             yield (
-                f"`{person}` agreed, but asks for it by planning it: let somebody else"
-                " plan, or agree"
+                f"`{person}` approved it, but requests it by planning it: somebody"
+                " else must plan, or approve"
             )
 
 
@@ -83,6 +82,6 @@ def refuse_others(person: str, policy: Policy) -> None:
                 f"the active policy does not give them {wanted}",
                 *written_otherwise(person, policy),
             ),
-            help="`opened_by` of `rotation` and `roles` of the policy say who may",
+            help="see `opened_by` of `rotation` and `roles` in the policy",
         )
     )

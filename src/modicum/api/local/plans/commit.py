@@ -78,7 +78,7 @@ def _read_again(
     except InputError as error:
         raise _refused(plan, one.release, f"it cannot be read: {error}") from error
     if (found.release.id, found.release.content) != (one.release, one.content):
-        raise _refused(plan, one.release, "it costs something else by now")
+        raise _refused(plan, one.release, "its loss has changed")
     return found
 
 
@@ -113,11 +113,11 @@ def refuse_stale(book: LedgerBalances, plan: Plan, last: tuple[int, str]) -> Non
     compiled = active_policy(book)
     opened = must_be_open(present_round(book, compiled))
     if compiled.policy.digest != plan.policy:
-        raise _stale(plan, last[0], "another policy is active now")
+        raise _stale(plan, last[0], "the active policy has changed")
     if opened.id != plan.round:
         raise _stale(plan, last[0], f"the round `{opened.id}` is open now")
     if last != (plan.seq, plan.head):
-        raise _stale(plan, last[0], "what is left may be less by now")
+        raise _stale(plan, last[0], "the remaining budget may have changed")
 
 
 def commit(
@@ -170,8 +170,8 @@ def _stale(plan: Plan, seq: int, why: str) -> StaleError:
     return StaleError(
         Problem(
             Code.PLAN_STALE,
-            f"the plan `{plan.id}` was made on entry {plan.seq} in round"
-            f" `{plan.round}`, and the ledger went on to entry {seq}",
+            f"the plan `{plan.id}` was made at entry {plan.seq} in round"
+            f" `{plan.round}`, and the ledger is now at entry {seq}",
             notes=(why,),
             help="make it again with  modicum plan run",
         )

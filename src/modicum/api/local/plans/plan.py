@@ -147,7 +147,7 @@ class Plan:
         raise InputError(
             Problem(
                 Code.PLAN_UNKNOWN,
-                f"the plan knows no request `{release[:200]}`",
+                f"the plan has no request `{release[:200]}`",
                 help="list them with  modicum plan show PLAN",
             )
         )
@@ -230,7 +230,7 @@ def _changed(tree: Node) -> ConflictError:
     return ConflictError(
         Problem(
             Code.PLAN_REFUSED,
-            "the plan is not as it was made: somebody changed the file",
+            "the plan file was changed",
             tree.mark,
             help="make it again with  modicum plan run",
         )

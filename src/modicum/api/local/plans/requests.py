@@ -95,9 +95,9 @@ def _request(
     if stated is not None and handed.utility is not None:
         raise fail(
             Code.KEYS_CONFLICT,
-            f"`{UTILITY}` stands in the release, and beside it",
+            f"`{UTILITY}` is given both in the release and beside it",
             stated,
-            help="leave one of them out",
+            help="remove one of them",
         )
     node = stated or handed.utility
     utility = UTILITY_USUAL if node is None else read_utility(node)
@@ -153,7 +153,7 @@ class Batch:
             raise fail(
                 Code.EMPTY_DOCUMENT,
                 f"there is no request in {what}",
-                help="hand in at least one release",
+                help="give at least one release",
             )
         return tuple(self._requests)
 
@@ -164,7 +164,7 @@ class Batch:
     def _noted(self) -> InputError:
         shown = self._mistakes[:MISTAKES_MAX]
         if self._full:
-            note = f"reading ended after {MISTAKES_MAX} mistakes; there may be more"
+            note = f"reading stopped after {MISTAKES_MAX} errors; there may be more"
             shown[-1] = replace(shown[-1], notes=(*shown[-1].notes, note))
         return InputError(*shown)
 
@@ -178,7 +178,7 @@ class Batch:
                     Code.DUPLICATE_NAME,
                     f"two requests are named `{own}`: {first} and {request.source}",
                     handed.mark,
-                    help="give each an id of its own, or leave one out",
+                    help="give each a different id, or leave one out",
                 )
             )
         self._sources[own] = request.source

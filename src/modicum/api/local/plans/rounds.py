@@ -95,15 +95,15 @@ def _refuse_conflict(
         opened = planning.present_round
         others = " with other shares" if opened and opened.id == name else ""
         raise _conflict(
-            f"the round `{name}` was opened before{others}",
-            "give the next round an id of its own",
+            f"the round `{name}` was already opened{others}",
+            "give the next round a different id",
         )
     for unit, least in sorted(before.items()):
         if shares.get(unit, least) < least:
             written = number_text(Fraction(least, MILLION))
             raise _conflict(
-                f"the round `{name}` unlocks less for `{unit}` than the one before",
-                f"a share never falls: unlock {unit}={written} or more, or leave it"
+                f"the round `{name}` unlocks less for `{unit}` than the previous round",
+                f"shares never decrease: unlock {unit}={written} or more, or leave it"
                 " out",
             )
 
@@ -158,7 +158,7 @@ def must_be_open(found: Round | None) -> Round:
         raise UsageError(
             Problem(
                 Code.ROUND_MISSING,
-                "no round is open: a plan belongs to one",
+                "no round is open: a plan needs one",
                 help="open the first with  modicum plan open",
             )
         )
@@ -182,8 +182,8 @@ def _millionths(
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
-                    f"what is unlocked for `{unit}` is {brief(share)}",
-                    help="it is a number from 0 to 1",
+                    f"the share unlocked for `{unit}` is {brief(share)}",
+                    help="it must be from 0 to 1",
                 )
             )
         yield unit, share.numerator * MILLION // share.denominator

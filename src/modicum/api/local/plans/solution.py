@@ -137,7 +137,7 @@ def refuse_unknown_solver(solver: str) -> None:
     raise InputError(
         Problem(
             Code.UNKNOWN_CHOICE,
-            f"there is no solver `{solver[:60]}` for rounds on a ledger",
+            f"unknown solver `{solver[:60]}` for rounds on a ledger",
             help="choose one of " + ", ".join(ON_LEDGER),
         )
     )

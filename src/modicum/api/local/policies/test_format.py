@@ -76,7 +76,7 @@ def _ages(node: Node) -> dict[int, int]:
         with found.guard():
             group = _group(key)
             if group in ages:
-                raise fail(Code.DUPLICATE_NAME, f"group {group} stands twice", key)
+                raise fail(Code.DUPLICATE_NAME, f"group {group} is given twice", key)
             what = f"the age of group {group}"
             ages[group] = count(value, what, at_least=1, at_most=ROUNDS_MAX)
     found.raise_any()
@@ -95,10 +95,10 @@ def _refuse_both(
             Code.KEYS_CONFLICT,
             f"group {group} is active, by `groups`, and cannot be retired",
             node,
-            help="name it in one of them",
+            help="list it in one of them",
         )
     if group in gone:
-        raise fail(Code.DUPLICATE_NAME, f"group {group} stands twice", node)
+        raise fail(Code.DUPLICATE_NAME, f"group {group} is given twice", node)
 
 
 def planning_of(groups: UserGroups) -> Planning:
@@ -282,7 +282,7 @@ def _expected(fields: Fields) -> Expected:
         if value is not None and outcome is not needed:
             raise fail(
                 Code.KEYS_CONFLICT,
-                f"`{key}` goes with  expect: {needed.value}, not with {word}",
+                f"`{key}` is for  expect: {needed.value}, not with {word}",
                 value,
             )
     return Expected(
@@ -308,7 +308,7 @@ def _note_duplicates(tests: Iterable[PolicyTest], found: Problems) -> None:
             found.add(
                 Problem(
                     Code.DUPLICATE_NAME,
-                    f"two tests are called `{test.name}`",
+                    f"two tests are named `{test.name}`",
                     test.mark,
                 )
             )

@@ -162,7 +162,7 @@ def _refuse_groups_without_turns(test: PolicyTest, compiled: CompiledPolicy) -> 
         raise InputError(
             Problem(
                 Code.KEYS_CONFLICT,
-                "the test tells of user groups, and the policy has no `rotation`",
+                "the test has user groups, and the policy has no `rotation`",
                 test.groups.mark,
                 help="leave `groups` and `retired` out of the test",
             )
@@ -178,10 +178,10 @@ def _refuse_repeated(
         if release.id in seen:
             raise fail(
                 Code.DUPLICATE_NAME,
-                f"two releases of the test are called `{release.id}`",
+                f"two releases of the test are named `{release.id}`",
                 node,
-                notes=("in a ledger, one id is one release",),
-                help="give each release an id of its own",
+                notes=("a ledger has one release for each id",),
+                help="give each release a different id",
             )
         seen.add(release.id)
 

@@ -227,7 +227,7 @@ def _remarks(history: History, compiled: CompiledPolicy) -> Iterator[str]:
     )
     missing = "no user group was activated" if turns else "no round was opened"
     yield (
-        f"`rotation` unlocks nothing, as {missing}: what falls under a rule of"
+        f"`rotation` unlocks nothing, because {missing}: whatever matches a rule of"
         f" {' or '.join(units)} is denied"
     )
 
@@ -257,7 +257,7 @@ def _assumptions(history: History, compiled: CompiledPolicy) -> Iterator[Assumpt
             yield Assumption(
                 kind="attribute",
                 subject=attribute,
-                taken="taken as not read",
+                taken="assumed not read",
                 releases=everything,
             )
 
@@ -274,13 +274,13 @@ def _unknown_words(
         ]
         for value in own:
             if value is None:
-                yield "label", name, f"not stated: taken as {label.default}"
+                yield "label", name, f"not given: assumed {label.default}"
             elif value not in label.values:
-                yield "label", name, f"was {value}: taken as {label.default}"
+                yield "label", name, f"was {value}: assumed {label.default}"
     for mechanism in release.mechanisms:
         for attribute in mechanism.attributes:
             if attribute not in vocabulary.attributes:
-                yield "attribute", attribute, "not known any more: no rule names it"
+                yield "attribute", attribute, "no longer known: no rule uses it"
 
 
 def _unknown_losses(
@@ -290,13 +290,13 @@ def _unknown_losses(
     for mechanism in release.mechanisms:
         for unit in units:
             loss = charged(mechanism, unit, vocabulary)
-            taken = "taken as infinite" if loss == UNKNOWN else "follows from others"
+            taken = "assumed infinite" if loss == UNKNOWN else "follows from others"
             if unit not in mechanism.losses:
-                yield "unit", unit, f"no loss stated: {taken}"
+                yield "unit", unit, f"no loss given: {taken}"
                 continue
             stated, now = mechanism.neighbors.get(unit, "add-remove"), vocabulary
             if stated != now.relation(unit):
-                changed = "infinite" if loss == UNKNOWN else "what that implies"
+                changed = "infinite" if loss == UNKNOWN else "the implied loss"
                 yield (
                     "relation",
                     unit,

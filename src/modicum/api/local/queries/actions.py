@@ -36,14 +36,14 @@ def by_table(data: object, tables: Sequence[str]) -> dict[str, object]:
     if not isinstance(data, Mapping):
         if len(tables) == 1 and data is not None:
             return {tables[0]: data}
-        raise _refused(f"say where {_named(tables)} is", tables)
+        raise _refused(f"give the source of {_named(tables)} is", tables)
     for table in data:
         if table not in tables:
-            message = f"the query reads no table `{str(table)[:60]}`"
+            message = f"the query does not read the table `{str(table)[:60]}`"
             raise _refused(message, tables, nearest(str(table), tables))
     missing = [table for table in tables if table not in data]
     if missing:
-        raise _refused(f"say where {_named(missing)} is", tables)
+        raise _refused(f"give the source of {_named(missing)} is", tables)
     return {table: data[table] for table in tables}
 
 
@@ -75,7 +75,7 @@ def must_be_query(given: object) -> None:
     elif isinstance(given, Mapping):
         what, remedy = "a mapping", _SQL
     raise InputError(
-        Problem(Code.WRONG_TYPE, f"this is {what}, and no query yet", help=remedy)
+        Problem(Code.WRONG_TYPE, f"this is {what}, not a query", help=remedy)
     )
 
 
@@ -224,8 +224,8 @@ class Queries:
             raise UsageError(
                 Problem(
                     Code.NOT_SUPPORTED,
-                    "this workspace knows no engines",
-                    help="open it by  mo.open",
+                    "this workspace has no engines",
+                    help="open it with  mo.open",
                 )
             )
         must_be_query(query)
@@ -292,7 +292,7 @@ def _other_policy(query: QueryFile) -> StaleError:
             Code.POLICY_STALE,
             f"`{query.heading.id}` was read under another policy than the ledger"
             " decides by",
-            notes=("units, attributes and bounds may mean something else there",),
+            notes=("units, attributes and bounds may differ",),
             help="read the query again, under the ledger's active policy",
         )
     )
@@ -303,18 +303,18 @@ def _refuse_told(decision: Decision) -> None:
     if not decision.retry or decision.status == ReleaseStatus.RESERVED.value:
         return
     out = decision.status == ReleaseStatus.PUBLISHED.value
-    was = "was answered already" if out else "was started before"
+    was = "was already answered" if out else "was already started"
     raise ConflictError(
         Problem(
             Code.RELEASE_STATE,
-            f"query `{decision.release}` {was}, and runs once (it is"
+            f"query `{decision.release}` {was}, and a query runs once (it is"
             f" {decision.status})",
             notes=(
-                "its loss is spent, and an answer is told once",
-                "the ledger knows that it ran, not what it said",
+                "its loss is spent, and an answer is given once",
+                "the ledger records the run, not the answer",
             ),
-            help="look for the answer that was kept; a new id is a new release, with"
-            " new noise and a new loss",
+            help="look for the stored answer; a new id is a new release, with new"
+            " noise and a new loss",
         )
     )
 
@@ -357,8 +357,8 @@ def _other(use: InUse, query: QueryFile) -> ConflictError:
         Problem(
             Code.RELEASE_CONFLICT,
             f"`{use.release}` is reserved, and this is the query `{query.heading.id}`",
-            notes=("a reservation covers the query that it was made for",),
-            help="reserve it by  ws.submit(query.described),  or run it by"
-            "  ws.queries.run",
+            notes=("a reservation is for one query only",),
+            help="reserve it with  ws.submit(query.described),  or run it"
+            " with  ws.queries.run",
         )
     )

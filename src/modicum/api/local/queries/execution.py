@@ -46,9 +46,9 @@ def _unanswered() -> InvariantError:
     return InvariantError(
         Problem(
             Code.INTERNAL,
-            "the query could not be answered; what went wrong is not shown: it may"
-            " quote rows",
-            help="its loss is spent; report this",
+            "the query failed; the error is hidden: it may quote"
+            " rows",
+            help="its loss is spent; please report this",
         )
     )
 

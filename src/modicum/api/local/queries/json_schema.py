@@ -54,41 +54,41 @@ def _query(vocabulary: Vocabulary | None) -> Schema:
         closed({measure: positive(measure)}, [measure], f"with {noise} noise")
         for noise, measure in MEASURES.items()
     ]
-    loss = named({"oneOf": amounts}, "what it may cost, for one unit", key=units)
+    loss = named({"oneOf": amounts}, "the loss limit, for one unit", key=units)
     bins = [2**power for power in range(1, 17)]
     share = {
-        "share": probability("the part of the loss that it takes"),
-        "delta": probability("of telling a key that only one has"),
+        "share": probability("its share of the loss"),
+        "delta": probability("of revealing a key that only one instance has"),
     }
-    rows = whole(1, ROWS_MAX, "of one instance, so many rows are read at most")
+    rows = whole(1, ROWS_MAX, "the maximum number of rows per instance")
     properties: dict[str, Schema] = {
         "tables": line("the path of the tables file, from here"),
         "sql": {"type": "string", "maxLength": TEXT_MAX, "description": "one SELECT"},
-        "bounds": named(rows, "rows that are read, by unit", key=units),
+        "bounds": named(rows, "the bound on rows, by unit", key=units),
         "noise": words(MEASURES, "laplace is priced in eps, gaussian in rho"),
         "loss": {**loss, "minProperties": 1, "maxProperties": 1},
-        "weights": named(positive("a weight"), "parts of the loss, by aggregate"),
-        "discover": closed(share, ["delta"], "how keys are told that are not public"),
+        "weights": named(positive("a weight"), "shares of the loss, by aggregate"),
+        "discover": closed(share, ["delta"], "how keys that are not public are released"),
         "bins": {"enum": bins, "description": "of a quantile"},
-        "confidence": probability("how sure each interval is; 0.95"),
-        "salt": line("a text that nobody can guess"),
+        "confidence": probability("the confidence of each interval; 0.95"),
+        "salt": line("a secret text"),
     }
     needed = ["tables", "sql", "noise", "loss"]
-    return closed(properties, needed, "what is asked")
+    return closed(properties, needed, "the query")
 
 
 def tables_schema(vocabulary: Vocabulary | None = None) -> Schema:
     """Return the JSON Schema of tables files."""
-    tables = named(ref("table"), "the tables that may be asked")
-    columns = {**named(ref("column"), "what may be named"), "minProperties": 1}
+    tables = named(ref("table"), "the tables that may be queried")
+    columns = {**named(ref("column"), "the names that may be used"), "minProperties": 1}
     one = name("a column")
     table: dict[str, Schema] = {
         "row_id": {
             "anyOf": [one, listed(one, "several columns", at_least=1)],
-            "description": "what identifies a row, for good; optional",
+            "description": "the permanent id of a row; optional",
         },
         "columns": columns,
-        "one_per": name("the id of which each value has at most one row"),
+        "one_per": name("the id with at most one row for each value"),
         "group": name("the column with the user group"),
     }
     properties: dict[str, Schema] = {
@@ -110,8 +110,8 @@ def _column(vocabulary: Vocabulary | None) -> Schema:
     attribute, partition = name("an attribute"), name("a partitioning attribute")
     if vocabulary is not None:
         known = sorted(vocabulary.attributes)
-        attribute = words([*known, "none"], "the attribute that it holds")
-        partition = words(vocabulary.population.partitions, "the one that it holds")
+        attribute = words([*known, "none"], "the attribute in it")
+        partition = words(vocabulary.population.partitions, "the partitioning attribute in it")
     value: Schema = {"type": ["string", "integer", "boolean"]}
     step = positive("what values are rounded to")
     properties: dict[str, Schema] = {
@@ -120,13 +120,13 @@ def _column(vocabulary: Vocabulary | None) -> Schema:
         "partition": partition,
         "step": {**step, "minimum": float(STEP_LEAST), "maximum": float(STEP_MOST)},
         "bounds": {
-            **listed({"type": "number"}, "values beyond count as the bound"),
+            **listed({"type": "number"}, "values outside are clamped to the bounds"),
             "minItems": 2,
             "maxItems": 2,
         },
         "values": {
             "anyOf": [value, listed(value, "values", at_least=1)],
-            "description": "all values that answers may tell apart",
+            "description": "all values that can be groups of an answer",
         },
     }
     return closed(properties, ["type"], "one column")

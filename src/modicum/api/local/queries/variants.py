@@ -66,7 +66,7 @@ class DeniedQuery(Struct, frozen=True):
             if variant is not None and self._allows(trials, variant):
                 return structs.replace(fit, release=variant)
             return trials.nothing(
-                vary, "the mechanisms of a query follow from what it asks for"
+                vary, "the mechanisms of a query are derived from it"
             )
 
     def options(self) -> Options:
@@ -97,7 +97,7 @@ class DeniedQuery(Struct, frozen=True):
             ended = fit if fit.ended_early else ended
         with self.asked.look() as look:
             nothing = Trials(look, self.query.described).nothing(
-                "one thing", "no change of one kind is enough"
+                "one thing", "no single-parameter change would fit"
             )
         return ended or nothing
 
@@ -119,10 +119,10 @@ class DeniedQuery(Struct, frozen=True):
             trials = Trials(look, self.query.described)
             known = look.standing(self.query.heading.id)
             if known is not None and known.status.counts:
-                why = f"{known.id} stands already ({known.status.value}): nothing has"
-                return trials.nothing("loss", f"{why} to change")
+                why = f"{known.id} already exists ({known.status.value}): no change is"
+                return trials.nothing("loss", f"{why} needed")
             if trials.verdict.allowed:
-                why = "all of it passes: nothing has to change"
+                why = "it is allowed: no change is needed"
                 return trials.nothing("loss", why)
             first = rung_below(loss)
             step = least(
@@ -132,7 +132,7 @@ class DeniedQuery(Struct, frozen=True):
             )
             if step is None:
                 lines = full_rules(trials.verdict)
-                return trials.nothing("loss", *(f"however little, {x}" for x in lines))
+                return trials.nothing("loss", *(f"even at the minimum, {x}" for x in lines))
             amount = number_on(first - step)
             unit, measure = self.query.asked.unit, self._measure
             change = (
@@ -198,4 +198,4 @@ def _as_option(fit: Fit) -> Iterator[Option]:
     """Yield a query with a smaller loss as an option, if there is one."""
     if fit.release is not None:
         why = (*fit.changes, *fit.why)
-        yield Option("loss", "ask for a smaller loss", fit.release, why)
+        yield Option("loss", "use a smaller loss", fit.release, why)

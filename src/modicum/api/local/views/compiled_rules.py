@@ -41,7 +41,7 @@ class CompiledRule:
     def status(self) -> str:
         """Whether it can ever matter, in words."""
         if self.about_nothing:
-            return "about nothing"
+            return "matches nothing"
         return "constraining" if self.witness < 0 else "implied"
 
 

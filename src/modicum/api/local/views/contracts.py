@@ -80,7 +80,7 @@ def recorded_flow(told: Mapping[str, Any]) -> Flow:
         running = dict(fields.pop("running"))
         return Flow(contract=contract, running=running, **fields)
     except (KeyError, TypeError) as error:
-        message = "it is no contract as the ledger keeps it"
+        message = "it is not a stored contract"
         raise ValueError(message) from error
 
 
