@@ -80,8 +80,8 @@ def test_what_is_said_for_people(place: Path) -> None:
     sealed(place, "one")
     where = ["--vault", str(place / "vault"), "--vault-keys", str(place / "keys.json")]
     for words, said in (
-        (["show"], "wraps the keys of 1 things  (current)"),
-        (["rotate"], "wraps the keys of 1 things now"),
+        (["show"], "wraps 1 data keys  (current)"),
+        (["rotate"], "now wraps 1 more data keys"),
     ):
         done = CliRunner().invoke(app, ["escrow", "keys", *words, *where])
         assert (done.exit_code, said in done.stdout) == (0, True), done.output

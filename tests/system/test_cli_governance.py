@@ -395,7 +395,9 @@ def test_people_sign_with_keys_that_the_policy_names() -> None:
     )
     found = document("ledger", "verify")
     assert (found["approvals"], found["signed_approvals"]) == (1, 1)
-    assert "1 of 1 approvals are signed, and all signatures are valid" in run("ledger", "verify")
+    assert "1 of 1 approvals are signed, and all signatures are valid" in run(
+        "ledger", "verify"
+    )
     reject = ("release", "reject", "public.yaml", "--reason", "x", "--actor", "olga")
     assert document(*reject)["votes"][0]["key"] is None
 

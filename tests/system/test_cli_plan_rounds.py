@@ -181,7 +181,9 @@ def test_ids_of_rounds_and_falling_shares_are_refused(folder: Path) -> None:
     assert mistake("open", "round-3", exit_code=4) == "MOD703"
     assert mistake("open", "--unlock", "patient=0.4", exit_code=4) == "MOD703"
     told = plan("open", "--unlock", "patient=0.4", exit_code=4)
-    assert "help: shares never decrease: unlock patient=0.5 or more, or leave it" in told
+    assert (
+        "help: shares never decrease: unlock patient=0.5 or more, or leave it" in told
+    )
     told = plan("open", "round-3", exit_code=4)
     assert "help: give the next round a different id" in told
     assert mistake("open", "\x1b[31mred", exit_code=4) == "MOD002"
@@ -246,7 +248,9 @@ def test_a_plan_is_made_shown_and_written_and_reserves_nothing(folder: Path) -> 
     assert seq() == before == told["ledger"]["seq"]
     (folder / "much.yaml").write_text(request("much", "99", 1, ""))
     nothing = plan("run", "much.yaml", "--out", "none.json")
-    assert "written to none.json; no request is accepted, nothing is reserved" in nothing
+    assert (
+        "written to none.json; no request is accepted, nothing is reserved" in nothing
+    )
     assert "plan commit" not in nothing
     shown = plan("show", "plan.json")
     assert shown.startswith(f"{told['plan']}, round `round-3`, by dpk, on entry 7\n")

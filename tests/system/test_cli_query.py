@@ -228,7 +228,9 @@ def test_what_would_pass_is_said_in_words_of_the_query() -> None:
     for command in (["plan"], ["run", "--data", "views=views.csv"]):
         name, *more = command
         text = run("query", name, "views.yaml", *more, code=Exit.DENIED)
-        assert "would be allowed with: loss of user-day: rho 0.05 instead of 0.06" in text
+        assert (
+            "would be allowed with: loss of user-day: rho 0.05 instead of 0.06" in text
+        )
         assert "sigma" not in text
 
 

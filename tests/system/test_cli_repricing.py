@@ -108,7 +108,10 @@ def test_what_version_1_let_pass_is_counted(tmp_path: Path, many: int) -> None:
     for asked in written(tmp_path, rows).values():
         said = run(*asked)
         what = "1 release" if many == 1 else "7 releases"
-        assert f"  {what} could not be priced again; their recorded losses are taken" in said
+        assert (
+            f"  {what} could not be priced again; their recorded losses are taken"
+            in said
+        )
         assert "entry 2 (`r-0`, mechanism `counts`): mechanisms of the kind" in said
         assert ("; and 2 more" in said) == (many == 7)
         assert "\x1b" not in said

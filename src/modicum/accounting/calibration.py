@@ -236,7 +236,10 @@ def _bracket(family: Family, target: Budget) -> tuple[_Point, _Point | None]:
             Code.OUT_OF_RANGE,
             f"no {family.name} meets {budget_text(target)}; tried up to"
             f" {brief(here.at)}",
-            notes=("the mechanism has no proven loss in this measure, or its loss is too large",),
+            notes=(
+                "the mechanism has no proven loss in this measure, or its loss is too"
+                " large",
+            ),
             help="choose another target, such as an epsilon with a delta",
         )
     )

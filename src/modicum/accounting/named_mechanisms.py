@@ -118,7 +118,8 @@ def _not_one_open(kind: Kind, opened: list[Parameter]) -> InputError:
     return InputError(
         Problem(
             Code.MISSING_KEY,
-            f"only one parameter of `{kind.name}` can be found from a target; missing: {names}"
+            f"only one parameter of `{kind.name}` can be found from a target; missing:"
+            f" {names}"
             if opened
             else f"all parameters of `{kind.name}` are given: none is missing",
             help="give all parameters but one"
@@ -210,7 +211,8 @@ def _refuse(kind: Kind, sampling: str) -> None:
         raise InputError(
             Problem(
                 Code.NOT_SUPPORTED,
-                f"`{kind.name}` holds for {kind.relation}, which sampling does not amplify",
+                f"`{kind.name}` holds for {kind.relation}, which sampling does not"
+                " amplify",
                 help="do not sample it",
             )
         )

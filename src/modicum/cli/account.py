@@ -151,7 +151,10 @@ def subsample(
         ),
     ] = "poisson",
     steps: Annotated[
-        int, typer.Option("--steps", min=1, help="The number of runs, each on a fresh sample.")
+        int,
+        typer.Option(
+            "--steps", min=1, help="The number of runs, each on a fresh sample."
+        ),
     ] = 1,
     delta: Delta = None,
     as_json: Json = False,
@@ -365,7 +368,8 @@ def convert(
         typer.Option("--relation", help="The neighboring relation of the guarantee."),
     ] = "add-remove",
     to_relation: Annotated[
-        str | None, typer.Option("--to-relation", help="The neighboring relation of the result.")
+        str | None,
+        typer.Option("--to-relation", help="The neighboring relation of the result."),
     ] = None,
     show_all: Annotated[
         bool, typer.Option("--list", help="Show the named conversions.")

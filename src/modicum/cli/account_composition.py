@@ -359,7 +359,9 @@ _CHARGES_SHOWN = 12
 def _print_move(
     entries: Sequence[Entry], joint: Joint, measure: str, every: bool
 ) -> None:
-    print(f"{'worst move' if joint.exact else 'most expensive move found'} in {measure}:")
+    print(
+        f"{'worst move' if joint.exact else 'most expensive move found'} in {measure}:"
+    )
     print(f"  {joint.move.text}")
     charges = joint.move.charges
     for charge in charges if every else charges[:_CHARGES_SHOWN]:

@@ -46,7 +46,9 @@ def backfill(
     ] = False,
     yes: Annotated[
         bool,
-        typer.Option("--yes", help="Record releases without `periods`, without asking."),
+        typer.Option(
+            "--yes", help="Record releases without `periods`, without asking."
+        ),
     ] = False,
     actor: Actor = None,
     as_json: Json = False,
@@ -235,10 +237,17 @@ def _redescribed_lines(found: Sequence[tuple[str, Requested | None]]) -> Iterato
         again = " already" if asked.repeated else ""
         yield f"{name}: a correction is requested{again} (entry {asked.request.seq})"
         over = ", ".join(asked.decision.over_limit)
-        rules = f"over their limit: {over}" if over else "none of its rules is over its limit"
+        rules = (
+            f"over their limit: {over}"
+            if over
+            else "none of its rules is over its limit"
+        )
         shared.append((name, f"with {it}, {rules}"))
         shared.extend((name, line) for line in approval_lines(asked.hearings))
     yield from once(shared)
     if shared:
         named = shared[0][0] if len(found) == 1 else "FILE"
-        yield f"  another person approves it with  modicum release approve {named} --reason …"
+        yield (
+            f"  another person approves it with  modicum release approve {named}"
+            " --reason …"
+        )

@@ -138,7 +138,8 @@ def upgrade(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Change nothing; exit with code 7 if tables are out of date."
+            "--check",
+            help="Change nothing; exit with code 7 if tables are out of date.",
         ),
     ] = False,
     as_json: Json = False,

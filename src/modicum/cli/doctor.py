@@ -31,7 +31,8 @@ def doctor(
     try_sandboxes: Annotated[
         bool,
         typer.Option(
-            "--sandboxes", help="Test each sandbox of an escrow; this takes some seconds."
+            "--sandboxes",
+            help="Test each sandbox of an escrow; this takes some seconds.",
         ),
     ] = False,
     sandbox_uid: SandboxUid = None,
@@ -69,7 +70,9 @@ def doctor(
         else:
             _print(found)
             if given is None:
-                note(f"note: there is no {DEFAULT_LEDGER} here; name one with  --ledger")
+                note(
+                    f"note: there is no {DEFAULT_LEDGER} here; name one with  --ledger"
+                )
         _leave(found)
 
 

@@ -85,9 +85,7 @@ DataVersion = Annotated[
 
 @app.command("list")
 def list_contracts(
-    data: Annotated[
-        bool, typer.Option("--data", help="List the data sets.")
-    ] = False,
+    data: Annotated[bool, typer.Option("--data", help="List the data sets.")] = False,
     ledger: Ledger = DEFAULT_LEDGER,
     as_json: Json = False,
 ) -> None:

@@ -150,7 +150,9 @@ def register(
             return
         print(printable(f"version {version.number} of `{version.id}` is in the vault"))
         if not agreed:
-            print("it can be used once its owners approve it:  modicum escrow list --data")
+            print(
+                "it can be used once its owners approve it:  modicum escrow list --data"
+            )
         print(printable(f"{file} is unchanged: keep it where only owners can read it"))
 
 
@@ -207,7 +209,8 @@ def _owned(
     if not owners:
         if (quorum, contracts, bits) != (None, None, None):
             raise _not_owner(
-                "--quorum, --bits and --contracts are fixed at registration, with the owners"
+                "--quorum, --bits and --contracts are fixed at registration, with the"
+                " owners"
             )
         return None
     need = len(owners) if quorum is None else quorum
@@ -249,8 +252,7 @@ Keys = Annotated[
     typer.Option(
         "--vault-keys",
         envvar="MODICUM_VAULT_KEYS",
-        help="The key file of the vault, or the file that names its key"
-        " service.",
+        help="The key file of the vault, or the file that names its key service.",
         metavar="FILE",
     ),
 ]
@@ -268,7 +270,7 @@ def show(vault: RequiredVault, vault_keys: Keys, as_json: Json = False) -> None:
             return
         for key, many in found.wraps.items():
             mark = "  (current)" if key == found.current else ""
-            print(printable(f"{key}: wraps the keys of {many:,} things{mark}"))
+            print(printable(f"{key}: wraps {many:,} data keys{mark}"))
 
 
 @app.command()
@@ -286,9 +288,9 @@ def rotate(vault: RequiredVault, vault_keys: Keys, as_json: Json = False) -> Non
             told = {"current": done.current, "moved": done.moved, "kept": done.kept}
             print_json(told)
             return
-        print(printable(f"{done.current} wraps the keys of {done.moved:,} things now"))
+        print(printable(f"{done.current} now wraps {done.moved:,} more data keys"))
         if done.kept:
-            print(f"it had wrapped those of {done.kept:,} others before")
+            print(f"it already wrapped {done.kept:,} others")
 
 
 @app.command()

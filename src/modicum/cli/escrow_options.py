@@ -25,8 +25,7 @@ VaultKeys = Annotated[
     typer.Option(
         "--vault-keys",
         envvar="MODICUM_VAULT_KEYS",
-        help="The key file of the vault, or the file that names its key"
-        " service.",
+        help="The key file of the vault, or the file that names its key service.",
         metavar="FILE",
     ),
 ]

@@ -165,7 +165,8 @@ def tier_of(program: Program, tier: str | None) -> str:
     sandbox_of(found)  # Nobody shall agree to what can never run.
     if (found == "wasm") != wasm:
         raise typer.BadParameter(
-            f"`{found}` does not run programs in {program.language}", param_hint="--tier"
+            f"`{found}` does not run programs in {program.language}",
+            param_hint="--tier",
         )
     return found
 
@@ -208,7 +209,8 @@ def _range(ends: tuple[str, str]) -> Range:
 
 
 app = typer.Typer(
-    help="Request a flow of data; its owners approve or reject it.", no_args_is_help=True
+    help="Request a flow of data; its owners approve or reject it.",
+    no_args_is_help=True,
 )
 
 Days = Annotated[
@@ -406,7 +408,8 @@ def submit_raw_signal(
     exact: Annotated[
         bool,
         typer.Option(
-            "--exact", help="Release the score itself; at least two people must approve."
+            "--exact",
+            help="Release the score itself; at least two people must approve.",
         ),
     ] = False,
     to: To = None,

@@ -127,7 +127,8 @@ def data_lines(name: str, one: DataSet) -> Iterator[str]:
     listed = ", ".join(f"{who} (signed)" if key else who for who, key in owners.items())
     yield (
         f"data set `{name}`: {one.ownership.quorum} of {listed} must approve; one"
-        f" person may receive {one.bits_max} bits, and have {one.contracts_max} open contracts"
+        f" person may receive {one.bits_max} bits, and have {one.contracts_max} open"
+        " contracts"
     )
     for number, version in one.versions.items():
         state = "" if version.agreed else ", waiting for its owners"

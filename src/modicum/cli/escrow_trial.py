@@ -49,14 +49,14 @@ def add_try_to(app: typer.Typer) -> None:
 def try_task(
     queries: Annotated[
         list[Path] | None,
-        typer.Argument(
-            help="Query files; no contract is needed.", metavar="QUERY..."
-        ),
+        typer.Argument(help="Query files; no contract is needed.", metavar="QUERY..."),
     ] = None,
     query: Annotated[
         str | None,
         typer.Option(
-            "--query", help="The contract of a query, in place of files.", metavar="NAME"
+            "--query",
+            help="The contract of a query, in place of files.",
+            metavar="NAME",
         ),
     ] = None,
     task: Task = None,
@@ -67,7 +67,10 @@ def try_task(
     seconds: Annotated[
         int,
         typer.Option(
-            "--seconds", min=1, max=86_400, help="The fixed duration of a run, in a sandbox."
+            "--seconds",
+            min=1,
+            max=86_400,
+            help="The fixed duration of a run, in a sandbox.",
         ),
     ] = 10,
     memory: Annotated[
@@ -328,7 +331,10 @@ def _lines(asked: QueryRisk, choice: Choice) -> Iterator[str]:
     yield f"requests   {unit}: {{{measure}: {number_spelled(query.asked.loss)}}}"
     told = "none" if choice.epsilon is None else brief(choice.epsilon)
     yield f"epsilon    {told}"
-    yield f"claim      {choice.claim.value}: no row was read; it may be shared with analysts"
+    yield (
+        f"claim      {choice.claim.value}: no row was read; it may be shared with"
+        " analysts"
+    )
     yield f"  {choice.why}"
     for one in (*choice.caveats, DISCRETE):
         yield f"note: {one}"

@@ -54,7 +54,8 @@ def vote_line(one: VoteEntry, besides: str = "") -> str:
 Subject = Annotated[
     str,
     typer.Argument(
-        help="The release file, - for standard input; or the id of a requested release.",
+        help="The release file, - for standard input; or the id of a requested"
+        " release.",
         metavar="FILE|ID",
     ),
 ]

@@ -50,7 +50,8 @@ def balance(
         list[str] | None,
         typer.Option(
             "--where",
-            help="The part of the population: country=CH, country=CH,DE or age=18..64; repeatable.",
+            help="The part of the population: country=CH, country=CH,DE or age=18..64;"
+            " repeatable.",
             metavar="NAME=VALUE",
         ),
     ] = None,
@@ -288,8 +289,7 @@ def verify(
         str | None,
         typer.Option(
             "--head",
-            help="A head that you recorded: its hash, or at least its first 12"
-            " digits.",
+            help="A head that you recorded: its hash, or at least its first 12 digits.",
         ),
     ] = None,
     public_keys: PublicKeys = None,

@@ -189,7 +189,9 @@ def _asked_passphrase(path: Path, *, confirm: bool) -> bytes:
             )
         except GetPassWarning as warning:
             typer.echo(err=True)  # The question stands there already.
-            problem = f"{path} needs a passphrase, and there is no terminal to ask for it"
+            problem = (
+                f"{path} needs a passphrase, and there is no terminal to ask for it"
+            )
             remedy = "put it in the first line of a file, and name that with"
             raise UsageError(
                 Problem(

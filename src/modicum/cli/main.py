@@ -25,7 +25,10 @@ _MEANT_MAX = 5
 _COMMANDS = {
     "demo": ("demo.demo", "Create an example organization and show the main workflow."),
     "init": ("ledger.init", "Create a ledger and activate a policy in it."),
-    "status": ("status.status", "Show the spent budget of every rule, the tightest first."),
+    "status": (
+        "status.status",
+        "Show the spent budget of every rule, the tightest first.",
+    ),
     "serve": ("serve.serve", "Serve a ledger over HTTP until stopped."),
     "doctor": (
         "doctor.doctor",
@@ -54,7 +57,8 @@ _COMMANDS = {
     ),
     "risk": (
         "risk.app",
-        "Assess the disclosure risk of an epsilon for the people in a table, and choose one.",
+        "Assess the disclosure risk of an epsilon for the people in a table, and"
+        " choose one.",
     ),
     "token": ("token.app", "Create, list and revoke API tokens."),
 }
@@ -167,8 +171,7 @@ def main() -> None:
     except SystemExit as left:
         if left.code == Exit.INTERRUPTED:
             print(
-                "interrupted: confirmed work is stored; pending work may or may not"
-                " be",
+                "interrupted: confirmed work is stored; pending work may or may not be",
                 file=sys.stderr,
             )
         raise

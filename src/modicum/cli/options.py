@@ -34,7 +34,9 @@ Policy = Annotated[
 Actor = Annotated[
     str | None,
     typer.Option(
-        "--actor", envvar="MODICUM_ACTOR", help="The requester; by default the login name."
+        "--actor",
+        envvar="MODICUM_ACTOR",
+        help="The requester; by default the login name.",
     ),
 ]
 AsOf = Annotated[
@@ -95,9 +97,7 @@ def was_given(context: typer.Context, parameter: str) -> bool:
 
 def exclusive_option(option: str, other: str) -> typer.BadParameter:
     """Return the mistake of giving an option that another makes meaningless."""
-    return typer.BadParameter(
-        f"{option} does not go with {other}; remove one of them"
-    )
+    return typer.BadParameter(f"{option} does not go with {other}; remove one of them")
 
 
 @contextmanager

@@ -280,14 +280,14 @@ def run(
         typer.Option(
             "--out",
             "-o",
-            help="The plan file, for commit; only an earlier plan is"
-            " overwritten.",
+            help="The plan file, for commit; only an earlier plan is overwritten.",
             metavar="FILE",
             callback=file_named,
         ),
     ] = None,
     engine: Annotated[
-        str, typer.Option("--engine", help="auto, numba or numpy; the plan is the same.")
+        str,
+        typer.Option("--engine", help="auto, numba or numpy; the plan is the same."),
     ] = "auto",
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
@@ -381,8 +381,7 @@ def commit(
         str,
         typer.Option(
             "--expires-in",
-            help="How long unstarted reservations last, such as"
-            " 90s, 30m, 24h or 7d.",
+            help="How long unstarted reservations last, such as 90s, 30m, 24h or 7d.",
         ),
     ] = "24h",
     ledger: Ledger = DEFAULT_LEDGER,
@@ -485,9 +484,7 @@ def _summary(plan: Plan) -> dict[str, object]:
     }
 
 
-app = typer.Typer(
-    help="Plan rounds, user groups and budgets.", no_args_is_help=True
-)
+app = typer.Typer(help="Plan rounds, user groups and budgets.", no_args_is_help=True)
 app.command("open")(open_round)
 app.command("run")(run)
 app.command("show")(show)

@@ -98,9 +98,7 @@ def write_plan_file(path: Path, plan: Plan) -> None:
 def _remedy(path: Path) -> str:
     """Return what helps if there is no such file."""
     if _ID.fullmatch(str(path)):
-        return (
-            "give the file written by  modicum plan run --out , not the plan id"
-        )
+        return "give the file written by  modicum plan run --out , not the plan id"
     return "correct the path, or create the file:  modicum plan run REQUESTS --out FILE"
 
 
@@ -128,7 +126,10 @@ def print_plan(plan: Plan, *, requests: bool = False) -> None:
     """Print what a plan accepts, in numbers."""
     from rich.table import Table
 
-    head = f"{plan.id}, round `{plan.round}`, solver {plan.solver}, ledger entry {plan.seq}"
+    head = (
+        f"{plan.id}, round `{plan.round}`, solver {plan.solver}, ledger entry"
+        f" {plan.seq}"
+    )
     print(printable(head))
     print()
     table = Table(box=None, pad_edge=False)
@@ -173,7 +174,9 @@ def print_next(plan: Plan, out: Path | None) -> None:
             for line in example.why[1:]:
                 print(printable(f"  {example.release}: {line}"))
     if out is not None and not plan.accepted:
-        print(printable(f"written to {out}; no request is accepted, nothing is reserved"))
+        print(
+            printable(f"written to {out}; no request is accepted, nothing is reserved")
+        )
     elif out is not None:
         print(printable(f"written to {out}; reserve it:  modicum plan commit {out}"))
         print("(for 24 hours; --expires-in 7d for a week)")

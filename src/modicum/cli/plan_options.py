@@ -20,7 +20,9 @@ AT_ONCE = "at-once"
 Active = Annotated[
     int,
     typer.Option(
-        "--active", min=1, help="The number of active groups; also the lifetime of a group, in rounds."
+        "--active",
+        min=1,
+        help="The number of active groups; also the lifetime of a group, in rounds.",
     ),
 ]
 Horizon = Annotated[
@@ -28,7 +30,8 @@ Horizon = Annotated[
     typer.Option(
         "--horizon",
         min=1,
-        help="The number of coming groups that new users are spread over; 1: by arrival.",
+        help="The number of coming groups that new users are spread over; 1: by"
+        " arrival.",
     ),
 ]
 Slack = Annotated[
@@ -61,9 +64,7 @@ Rho = Annotated[
 ]
 FilterName = Annotated[
     str,
-    typer.Option(
-        "--filter", help="The filter of an eps.", metavar="NAME"
-    ),
+    typer.Option("--filter", help="The filter of an eps.", metavar="NAME"),
 ]
 UsersPerRound = Annotated[
     str,
@@ -79,7 +80,8 @@ Rounds = Annotated[
     typer.Option(
         "--rounds",
         min=1,
-        help="The number of rounds shown; by default, until the number of users is steady.",
+        help="The number of rounds shown; by default, until the number of users is"
+        " steady.",
     ),
 ]
 Compare = Annotated[

@@ -48,8 +48,7 @@ PolicyFile = Annotated[
     Path | None,
     typer.Option(
         "--policy",
-        help="A policy, for the defaults of `rotation` and"
-        " budget.",
+        help="A policy, for the defaults of `rotation` and budget.",
         metavar="FILE",
         dir_okay=False,
     ),
@@ -510,7 +509,8 @@ def _rotation_text(rotation: Rotation) -> str:
         return f"{groups} {days} New users are active from the next round on."
     return (
         f"{groups} {days}\n"
-        f"New users are assigned to one of the next {rotation.horizon} groups by a keyed"
+        f"New users are assigned to one of the next {rotation.horizon} groups by a"
+        " keyed"
         " hash."
     )
 

@@ -85,7 +85,10 @@ Upc = Annotated[
 ]
 SimulatedActive = Annotated[
     int,
-    typer.Option("--active", help="The number of active groups; also the lifetime of a group, in rounds."),
+    typer.Option(
+        "--active",
+        help="The number of active groups; also the lifetime of a group, in rounds.",
+    ),
 ]
 Conversion = Annotated[
     str,
@@ -100,8 +103,7 @@ OwnFilter = Annotated[
     str | None,
     typer.Option(
         "--filter",
-        help="The filter of the budget, in place of the"
-        " conversion's.",
+        help="The filter of the budget, in place of the conversion's.",
         metavar="NAME",
     ),
 ]
@@ -115,7 +117,8 @@ Attempts = Annotated[
     int,
     typer.Option(
         "--attempts",
-        help="The number of rounds in which a request is tried; 1: a rejection is final.",
+        help="The number of rounds in which a request is tried; 1: a rejection is"
+        " final.",
     ),
 ]
 Objective = Annotated[
@@ -128,9 +131,7 @@ Objective = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(
-        "--seed", min=0, help="The seed of the workload; by default 0."
-    ),
+    typer.Option("--seed", min=0, help="The seed of the workload; by default 0."),
 ]
 Seeds = Annotated[
     int | None,

@@ -41,7 +41,9 @@ def fmt(
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Write nothing; exit with code 4 if it would change."),
+        typer.Option(
+            "--check", help="Write nothing; exit with code 4 if it would change."
+        ),
     ] = False,
 ) -> None:
     """Print the canonical text of a policy; its SHA-256 is the policy's digest."""
@@ -241,7 +243,10 @@ def compile_file(
         bool, typer.Option("--brief", help="Show only the counts, not the rules.")
     ] = False,
     show_all: Annotated[
-        bool, typer.Option("--all", help=f"Show every rule, not only the first {RULES_SHOWN}.")
+        bool,
+        typer.Option(
+            "--all", help=f"Show every rule, not only the first {RULES_SHOWN}."
+        ),
     ] = False,
 ) -> None:
     """Show the rules that a policy file compiles to."""
@@ -260,7 +265,10 @@ def prune(
     file: File,
     as_json: Json = False,
     show_all: Annotated[
-        bool, typer.Option("--all", help=f"Show every rule, not only the first {IMPLIED_SHOWN}.")
+        bool,
+        typer.Option(
+            "--all", help=f"Show every rule, not only the first {IMPLIED_SHOWN}."
+        ),
     ] = False,
 ) -> None:
     """Show the rules that other rules imply, each with one that does."""

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 #: What stands for the ledger's active policy.
 ACTIVE = "active"
 
-All = Annotated[bool, typer.Option("--all", help="Show every line, not only the first.")]
+All = Annotated[
+    bool, typer.Option("--all", help="Show every line, not only the first.")
+]
 MaybeLedger = Annotated[
     str | None,
     typer.Option(
@@ -160,9 +162,7 @@ def explain(
     ] = None,
     context: Annotated[
         list[str] | None,
-        typer.Option(
-            "--context", help="A setting of the rule.", metavar="SETTING"
-        ),
+        typer.Option("--context", help="A setting of the rule.", metavar="SETTING"),
     ] = None,
     ledger: MaybeLedger = None,
     as_of: AsOf = None,

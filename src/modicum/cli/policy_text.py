@@ -354,7 +354,9 @@ def _standing_lines(standing: RuleStanding) -> Iterator[str]:
         )
         yield f"before {before} of {spent.measure} {limit}, {state}"
     if standing.rho_left is not None:
-        yield f"remaining for a Gaussian mechanism: rho = {room_text(standing.rho_left)}"
+        yield (
+            f"remaining for a Gaussian mechanism: rho = {room_text(standing.rho_left)}"
+        )
     if standing.spenders:
         yield f"spent by {contributors_text(standing.spenders, standing.coordinate)}"
 

@@ -144,7 +144,8 @@ Data = Annotated[
     typer.Option(
         "--data",
         help="The source of a table: a Parquet or CSV file, a folder or pattern of"
-        " Parquet files, or FILE.duckdb::TABLE; repeatable. PLACE alone, if the query reads one table.",
+        " Parquet files, or FILE.duckdb::TABLE; repeatable. PLACE alone, if the query"
+        " reads one table.",
         metavar="TABLE=PLACE",
     ),
 ]
@@ -343,7 +344,9 @@ def _sources(given: Iterable[str], tables: Sequence[str]) -> dict[str, str]:
             raise _not_data(f"`{table}` is given twice")
         if table not in tables:
             read = ", ".join(f"`{one}`" for one in tables)
-            raise _not_data(f"the query does not read the table `{table}`; it reads {read}")
+            raise _not_data(
+                f"the query does not read the table `{table}`; it reads {read}"
+            )
         found[table] = place
     for table in tables:
         if table not in found:

@@ -121,7 +121,10 @@ def _keys_to_dict(query: QueryFile) -> dict[str, object] | None:
 def _notes(query: QueryFile) -> list[str]:
     if query.compiled.asked.sampling is None:
         return []
-    return ["losses of mechanisms are without amplification; rules charge the amplified loss"]
+    return [
+        "losses of mechanisms are without amplification; rules charge the amplified"
+        " loss"
+    ]
 
 
 def print_answers(answers: Answers) -> None:

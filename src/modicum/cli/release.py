@@ -74,7 +74,9 @@ def submit(
     ledger: Ledger = DEFAULT_LEDGER,
     publish: Annotated[
         bool,
-        typer.Option("--publish", help="Publish immediately: the release is already public."),
+        typer.Option(
+            "--publish", help="Publish immediately: the release is already public."
+        ),
     ] = False,
     expires_in: Annotated[
         str,
@@ -302,7 +304,11 @@ def list_releases(
         elif found:
             _print_list(found)
         else:
-            print("no release has this status" if wanted else "there are no allowed releases")
+            print(
+                "no release has this status"
+                if wanted
+                else "there are no allowed releases"
+            )
 
 
 def _statuses(given: Iterable[str]) -> frozenset[str]:
@@ -380,7 +386,10 @@ def run(
         if code == 0:
             _publish(release, workspace.publish)
         else:
-            note(f"{release}: the command exited with code {code}; the release stays started, and its loss spent")
+            note(
+                f"{release}: the command exited with code {code}; the release stays"
+                " started, and its loss spent"
+            )
     raise typer.Exit(code)
 
 

@@ -35,7 +35,8 @@ def read_release(file: Path) -> Node:
                 Code.FILE_UNREADABLE,
                 f"cannot read {str(file)[:200]}: no such file",
                 help="correct the path; for a release in the ledger, give its file,"
-                " with the right `periods` to correct it;  modicum release show {str(file)[:200]}  shows its contents",
+                " with the right `periods` to correct it;  modicum release show"
+                f" {str(file)[:200]}  shows its contents",
             )
         )
     found = load_release(file)

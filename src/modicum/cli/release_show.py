@@ -48,8 +48,12 @@ def show(
 
 def print_standing(standing: Standing) -> None:
     """Print where a release stands, in one line."""
-    status = standing.status.value
-    print(printable(f"{standing.id}: {status} (reserved in entry {standing.seq})"))
+    from modicum.ledger.state.lifecycle import ReleaseStatus
+
+    status = standing.status
+    first = status in (ReleaseStatus.RESERVED, ReleaseStatus.RECORDED)
+    where = "entry" if first else "reserved in entry"
+    print(printable(f"{standing.id}: {status.value} ({where} {standing.seq})"))
 
 
 def _shown(

@@ -96,7 +96,9 @@ def _lines(found: Iterable[PendingRequest]) -> Iterator[str]:
         if one.corrects:
             yield "  MISSING  approval by a person other than the requester"
         if not one.current:
-            yield "  AGAIN    it was requested under an earlier policy: request it again"
+            yield (
+                "  AGAIN    it was requested under an earlier policy: request it again"
+            )
 
 
 def _asked_lines(

@@ -60,7 +60,8 @@ _TOLD = ("data-independent", "private-selection")
 STATISTICS = ("max", "p99", "median")
 
 app = typer.Typer(
-    help="Assess the disclosure risk of an epsilon for the people in a table, and choose one. For the"
+    help="Assess the disclosure risk of an epsilon for the people in a table, and"
+    " choose one. For the"
     " controller of the data only: all but a `dp` choice is computed from rows without"
     " noise.",
     no_args_is_help=True,

@@ -47,7 +47,8 @@ Epsilons = Annotated[
     str | None,
     typer.Option(
         "--epsilons",
-        help="Candidates: 0.1,0.5,1 or LOW:HIGH:N; by default the 37 values of the papers.",
+        help="Candidates: 0.1,0.5,1 or LOW:HIGH:N; by default the 37 values of the"
+        " papers.",
     ),
 ]
 Delta = Annotated[
@@ -131,7 +132,8 @@ MaxVariance = Annotated[
 Statistic = Annotated[
     str,
     typer.Option(
-        "--statistic", help="The statistic that is compared between groups: max, p99 or median."
+        "--statistic",
+        help="The statistic that is compared between groups: max, p99 or median.",
     ),
 ]
 Allowance = Annotated[

@@ -109,7 +109,9 @@ def _by_name(
         if not value or not (name or (all_of and not equals)):
             raise typer.BadParameter(f"write {form}, not `{one}`", param_hint=hint)
         if name in found:
-            told = f"`{name}` is given twice" if name else "two values are given for all"
+            told = (
+                f"`{name}` is given twice" if name else "two values are given for all"
+            )
             raise typer.BadParameter(told, param_hint=hint)
         found[name] = value
     return found

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from modicum.risk.measurement import Risk
 
 _CONTROLLER = "For the data controller only: computed from rows without noise."
-_RELATION = (
-    f"note: neighbors are {RELATION}: with and without all rows of a person"
-)
+_RELATION = f"note: neighbors are {RELATION}: with and without all rows of a person"
 
 
 def print_risk(risk: Risk, choice: Choice | None) -> None:
@@ -56,7 +54,8 @@ def print_choice(choice: Choice, asked: RiskQuery) -> None:
     release = asked.release(choice)
     if release is not None:
         print(
-            "A release file at this epsilon; replace the names of the unit and the attributes"
+            "A release file at this epsilon; replace the names of the unit and the"
+            " attributes"
         )
         print("by those of your policy:")
         print()

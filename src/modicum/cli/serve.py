@@ -58,13 +58,13 @@ def serve(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(
-            "--port", min=0, max=65535, help="The port; 0 for any free port."
-        ),
+        typer.Option("--port", min=0, max=65535, help="The port; 0 for any free port."),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, max=64, help="The number of server processes."),
+        typer.Option(
+            "--workers", min=1, max=64, help="The number of server processes."
+        ),
     ] = None,
     public_url: Annotated[
         str | None,

@@ -25,7 +25,8 @@ def status(
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
     show_all: Annotated[
-        bool, typer.Option("--all", help=f"Show every rule, not only the tightest {SHOWN}.")
+        bool,
+        typer.Option("--all", help=f"Show every rule, not only the tightest {SHOWN}."),
     ] = False,
     as_of: AsOf = None,
     as_json: Json = False,

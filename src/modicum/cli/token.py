@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from modicum.api.permissions.tokens import Token
     from modicum.server.auth.registry import Registry
 
-app = typer.Typer(
-    help="Create, list and revoke API tokens.", no_args_is_help=True
-)
+app = typer.Typer(help="Create, list and revoke API tokens.", no_args_is_help=True)
 
 
 @app.command()

@@ -53,7 +53,10 @@ def print_verified(name: str, verified: Verified, *, as_json: bool) -> None:
         f" {report.decisions} decisions replayed, all match\n  head {report.head}"
     )
     if report.signed:
-        print(f"  {report.signed} of {report.approvals} approvals are signed, and all signatures are valid")
+        print(
+            f"  {report.signed} of {report.approvals} approvals are signed, and all"
+            " signatures are valid"
+        )
     if report.unpriced.releases:
         print(f"  {printable(_unpriced_text(report.unpriced))}")
     if verified.noted is not None:

@@ -83,7 +83,9 @@ Name = Annotated[
 Rounds = Annotated[
     int | None,
     typer.Option(
-        "--rounds", help="The number of weeks; by default 40, or 20 for s1 to s3.", min=1
+        "--rounds",
+        help="The number of weeks; by default 40, or 20 for s1 to s3.",
+        min=1,
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="The random seed.", min=0)]

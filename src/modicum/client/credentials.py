@@ -36,7 +36,9 @@ class Token:
             or not visible
             or " " in self.value
         ):
-            raise refused("the token is empty, too long, or contains invalid characters")
+            raise refused(
+                "the token is empty, too long, or contains invalid characters"
+            )
 
 
 def token_of(token: str | None, token_file: str | Path | None) -> Token:
@@ -115,8 +117,7 @@ def _refuse_open(file: str | Path, found: os.stat_result) -> None:
     own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
     if own and mode & 0o077:
         raise refused(
-            f"the token file `{file}` is accessible to other users (mode"
-            f" {mode:04o})",
+            f"the token file `{file}` is accessible to other users (mode {mode:04o})",
             f"chmod 600 {file} , and replace the token if others may have read it;"
             " mount a container secret with mode 0400",
         )

@@ -50,7 +50,8 @@ class RemoteSubmission(Submission, frozen=True):
         if not isinstance(one, cls) or one.is_past is not is_past:
             verb = "prepare_backfill" if is_past else "prepare"
             raise unsupported(
-                "a release that was prepared elsewhere", f"prepare it with  ws.{verb}(…)"
+                "a release that was prepared elsewhere",
+                f"prepare it with  ws.{verb}(…)",
             )
         return one
 

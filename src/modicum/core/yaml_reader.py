@@ -88,7 +88,9 @@ def decode_text(data: bytes, file: str) -> str:
     forbidden = _FORBIDDEN.search(text)
     if forbidden is not None:
         raise InputError(
-            _not_text(file, text[: forbidden.start()], "it contains a control character")
+            _not_text(
+                file, text[: forbidden.start()], "it contains a control character"
+            )
         )
     return text
 

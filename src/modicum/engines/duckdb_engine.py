@@ -198,8 +198,7 @@ class DuckdbEngine(SqlEngine):
         if self._number_of(f"duckdb_tables() {named}", source, file) != 1:
             raise _not_a_table(
                 source,
-                "it does not exist, or is a view, whose sensitivity is"
-                " unknown",
+                "it does not exist, or is a view, whose sensitivity is unknown",
                 "use a table, or write the rows of the view to a Parquet file",
             )
         if self._number_of(f"duckdb_columns() {named} AND is_generated", source, file):

@@ -30,7 +30,9 @@ class _Kind(NamedTuple):
 
 
 _PARQUET: Final = _Kind(b"PAR1", 0, "a Parquet file", "rename it to ….parquet")
-_SEALED: Final = _Kind(b"PARE", 0, "an encrypted Parquet file", "rename it to ….parquet")
+_SEALED: Final = _Kind(
+    b"PARE", 0, "an encrypted Parquet file", "rename it to ….parquet"
+)
 _DUCKDB: Final = _Kind(b"DUCK", 8, "a DuckDB file", "name its table: FILE::TABLE")
 _PACKED: Final = "unpack it, and give the file inside"
 _KINDS: Final = (
@@ -117,7 +119,7 @@ def _first(path: str, table: str) -> bytes:
         with Path(path).open("rb") as file:
             first = file.read(16)
     except OSError as error:
-        reason = (error.strerror or "permission denied").lower()
+        reason = (error.strerror or "system error").lower()
         raise unreadable(table, reason) from None
     if not first:
         raise unreadable(table, "it is empty")

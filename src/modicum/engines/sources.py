@@ -129,7 +129,9 @@ def _no_parquet(place: Path, path: str, table: str) -> InputError:
         return _not_there(path, table, "Parquet file")
     reason = "the folder has no file whose name ends in `.parquet`"
     if any(place.glob("*.csv")):
-        return unreadable(table, reason, "give one `.csv` file; several are not a table")
+        return unreadable(
+            table, reason, "give one `.csv` file; several are not a table"
+        )
     return unreadable(table, reason)
 
 

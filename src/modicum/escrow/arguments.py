@@ -109,7 +109,9 @@ def exact(
     if isinstance(value, bool) or not isinstance(
         value, int | float | str | Decimal | Fraction
     ):
-        raise mistake(Code.WRONG_TYPE, f"`{what}` must be a number, got {_shown(value)}")
+        raise mistake(
+            Code.WRONG_TYPE, f"`{what}` must be a number, got {_shown(value)}"
+        )
     try:
         found = rational(value)
     except ValueError:
@@ -123,7 +125,8 @@ def exact(
     if not least <= found <= most:
         raise mistake(
             Code.OUT_OF_RANGE,
-            f"`{what}` must be from {brief(least)} to {brief(most)}, got {_shown(value)}",
+            f"`{what}` must be from {brief(least)} to {brief(most)}, got"
+            f" {_shown(value)}",
         )
     return found
 
@@ -250,8 +253,7 @@ def _key(cell: object) -> bool | int | str | None:
         return cell
     raise mistake(
         Code.WRONG_TYPE,
-        f"a key of `reference` is a text, an integer or a boolean,"
-        f" got {_shown(cell)}",
+        f"a key of `reference` is a text, an integer or a boolean, got {_shown(cell)}",
     )
 
 

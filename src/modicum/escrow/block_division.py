@@ -102,8 +102,7 @@ def _refused(query: str, why: str) -> InputError:
             Code.NOT_BOUNDED,
             f"the query `{query}` cannot be split into blocks: {why}",
             notes=(
-                "each person must be in one block: otherwise the noise is too"
-                " small",
+                "each person must be in one block: otherwise the noise is too small",
             ),
             help="request the score on private answers, or for another query",
         )

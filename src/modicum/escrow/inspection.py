@@ -36,12 +36,14 @@ WHY: Final[MappingProxyType[str, str]] = MappingProxyType(
     {
         "import": "tasks need only numpy, sklearn, scipy and a few numeric modules",
         "reach": "bypasses the visible code, or accesses files",
-        "literal": "long data that nobody reads can hide information, such as a list of people",
+        "literal": "long data that nobody reads can hide information, such as a list"
+        " of people",
         "threshold": "a score that depends on it reveals on which side an answer is",
         "cell": "a score that depends on few cells reveals their values",
         "bits": "the digits of a score can encode other information",
         "unseen": "the text is not what it looks like",
-        "arguments": "chosen by the analyst: repeated runs with other values reveal more",
+        "arguments": "chosen by the analyst: repeated runs with other values reveal"
+        " more",
         "unreadable": "it cannot be inspected here",
     }
 )

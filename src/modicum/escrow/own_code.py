@@ -90,7 +90,9 @@ def parsed(code: bytes) -> ast.Module:
         ) from None
     except (ValueError, RecursionError, MemoryError):
         raise mistake(
-            Code.NOT_A_PROGRAM, "the program cannot be read as Python", "reduce its nesting"
+            Code.NOT_A_PROGRAM,
+            "the program cannot be read as Python",
+            "reduce its nesting",
         ) from None
 
 
@@ -236,9 +238,7 @@ def _unseen(text: str) -> Iterator[CodeFinding]:
         strange = {c for c in line if not (c.isprintable() or c in "\t\r")}
         if strange:
             listed = ", ".join(sorted(f"U+{ord(one):04X}" for one in strange))
-            yield CodeFinding(
-                number, "unseen", f"invisible characters: {listed}"
-            )
+            yield CodeFinding(number, "unseen", f"invisible characters: {listed}")
         if len(line) > _LINE_MAX:
             yield CodeFinding(number, "unseen", f"a line of {len(line):,} characters")
 

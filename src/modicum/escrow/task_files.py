@@ -140,7 +140,10 @@ def _named(node: Node) -> tuple[Scalar, Node]:
     if isinstance(node, Entries):
         what = f"{len(node.entries)} of them"
     raise fail(
-        Code.WRONG_TYPE, f"`evaluate` must be one evaluation, got {what}", node, help=_ONE
+        Code.WRONG_TYPE,
+        f"`evaluate` must be one evaluation, got {what}",
+        node,
+        help=_ONE,
     )
 
 

@@ -51,7 +51,8 @@ def budget_of(mechanism: Reserved) -> Budget:
     if mechanism.relation(units[0]) != "add-remove":
         raise fail(
             Code.DOES_NOT_FIT,
-            f"Opacus protects added and removed examples; neighbors for `{units[0]}` are"
+            f"Opacus protects added and removed examples; neighbors for `{units[0]}`"
+            " are"
             f" `{mechanism.relation(units[0])}`",
             help="train for a unit whose neighbors are `add-remove`",
         )

@@ -76,7 +76,10 @@ def _loss(mechanism: Reserved, unit: str) -> dict[str, float]:
         case ZcdpBudget(rho=rho):
             return {"rho": _below(rho)}
         case _:
-            raise fail(Code.NO_MEASURE, "OpenDP does not support the measure of the reservation")
+            raise fail(
+                Code.NO_MEASURE,
+                "OpenDP does not support the measure of the reservation",
+            )
 
 
 def _below(exact: Fraction) -> float:

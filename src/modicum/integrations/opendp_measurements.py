@@ -70,7 +70,8 @@ def refuse_unproven(measurement: Any) -> None:
         raise fail(
             Code.WRONG_TYPE,
             f"this is not an OpenDP measurement, but `{type(measurement).__name__}`",
-            help="use the result of a function dp.m.make_…, or of a chain that ends in one",
+            help="use the result of a function dp.m.make_…, or of a chain that ends in"
+            " one",
         )
     parts = (mod.Measurement, mod.Transformation)
     for one in _parts(measurement, parts):

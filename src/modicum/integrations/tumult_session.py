@@ -180,7 +180,8 @@ def session_budget(mechanism: Reserved) -> dict[str, Fraction]:
                 return {"eps": eps, "delta": delta}
             raise fail(
                 Code.DOES_NOT_FIT,
-                f"Tumult protects added and removed rows; neighbors for `{units[0]}` are"
+                f"Tumult protects added and removed rows; neighbors for `{units[0]}`"
+                " are"
                 f" `{relation}`",
                 help="reserve eps alone, or rho",
             )

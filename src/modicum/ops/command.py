@@ -74,7 +74,7 @@ def first_claim(claims: Path, mechanism: str) -> bool:
             Problem(
                 Code.FILE_UNREADABLE,
                 f"cannot record that `{mechanism[:200]}` runs"
-                f" ({error.strerror or 'permission denied'})",
+                f" ({error.strerror or 'system error'})",
                 notes=("a mechanism that may have run must not run again",),
                 help="run the script with  modicum release run,  on the same machine",
             )
@@ -134,7 +134,7 @@ class Command:
                 Problem(
                     Code.ENGINE_FAILED,
                     f"`{self._words[0][:200]}` could not be run"
-                    f" ({error.strerror or 'permission denied'})",
+                    f" ({error.strerror or 'system error'})",
                     notes=("the release is started, and its loss spent",),
                     help="check that it is a program of this machine, or a script with"
                     " a valid first line",

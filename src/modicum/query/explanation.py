@@ -71,7 +71,8 @@ def _moved(moves: Moves) -> str:
         ("goes" if moves.going == 1 else "go"),
     )
     return (
-        f"{_rows(moves.coming)} {come} and {moves.going} {go}: removed rows may be replaced by others under the cap"
+        f"{_rows(moves.coming)} {come} and {moves.going} {go}: removed rows may be"
+        " replaced by others under the cap"
     )
 
 

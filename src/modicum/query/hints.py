@@ -109,10 +109,7 @@ def _unfulfilled(asked: QueryRequest, where: Condition) -> Iterator[str]:
     """Yield of which columns something is asked that no value is."""
     names = (column_of(one, asked.tables).name for one in contradicted(where))
     for name in dict.fromkeys(names):
-        yield (
-            f"WHERE holds for no row: no value of `{name}` satisfies all"
-            " conditions"
-        )
+        yield (f"WHERE holds for no row: no value of `{name}` satisfies all conditions")
 
 
 def _undeclared(asked: QueryRequest, where: Condition) -> Iterator[str]:

@@ -95,11 +95,13 @@ def _refuse_other_ids(asked: QueryRequest, table: Table, units: Iterable[Unit]) 
         if unit.id != asked.query.joined_on and unit.id in table.columns:
             raise refused(
                 Code.NOT_BOUNDED,
-                f"the sensitivity for one `{unit.name}` has no bound: its id `{unit.id}`"
+                f"the sensitivity for one `{unit.name}` has no bound: its id"
+                f" `{unit.id}`"
                 f" is in `{table.name}`, whose rows are joined to many",
                 asked.mark,
                 notes=(
-                    f"removing that `{unit.name}` removes all rows that are joined to it",
+                    f"removing that `{unit.name}` removes all rows that are joined to"
+                    " it",
                 ),
                 help=f"leave `{unit.id}` out of what is declared of `{table.name}`, if"
                 " it reveals nothing about anybody but the row's own id",
@@ -135,8 +137,7 @@ def _refuse_hidden_rows(asked: QueryRequest, vocabulary: Vocabulary) -> None:
         if static.isdisjoint(read):
             raise refused(
                 Code.DOES_NOT_FIT,
-                f"rows of `{name}` have no time, so `periods` do not cover"
-                " them",
+                f"rows of `{name}` have no time, so `periods` do not cover them",
                 asked.mark,
                 help=f"read an attribute of `{name}` that the policy declares static,"
                 " or leave `periods` out",

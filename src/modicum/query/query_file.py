@@ -45,8 +45,7 @@ def refuse_misplaced(node: Node, vocabulary: Vocabulary) -> None:
         if key.text == "modicum" and isinstance(value, Scalar):
             raise fail(
                 Code.UNKNOWN_KEY,
-                f"`modicum: {value.text[:40]}` is the header of another kind of"
-                " file",
+                f"`modicum: {value.text[:40]}` is the header of another kind of file",
                 key,
                 help="use the query file: it has  release: ID  and  query: …",
             )

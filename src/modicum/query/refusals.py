@@ -62,9 +62,7 @@ def not_read(
     return refused(Code.NOT_IN_SUBSET, message, mark, label=label, reason=found)
 
 
-_SORTED: Final = Reason(
-    "sort and cut the answer, at no cost", "leave it out"
-)
+_SORTED: Final = Reason("sort and cut the answer, at no cost", "leave it out")
 _FILTERED: Final = Reason(
     "dropping groups by their exact value would reveal it",
     "remove it, and drop groups of the answer: that costs nothing",
@@ -100,9 +98,7 @@ _GREATEST: Final = Reason(
     "the maximum and the last value are those of a single row",
     "ask for a quantile: QUANTILE(column, 0.95)",
 )
-_PARAMETER: Final = Reason(
-    "the query must stand in the text", "write the value itself"
-)
+_PARAMETER: Final = Reason("the query must stand in the text", "write the value itself")
 _SAMPLED: Final = Reason(
     "a sample must be secret and accounted for", "use in the release: sampling: …"
 )

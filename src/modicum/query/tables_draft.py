@@ -131,7 +131,10 @@ def _lines(draft: TableDraft, vocabulary: Vocabulary) -> Iterable[str]:
         yield "    # No row_id: rows are ordered by their contents. If a column"
         yield "    # permanently identifies a row, name it:  row_id: COLUMN"
     else:
-        yield f"    row_id: {_quoted(draft.row_id)}  {GUESS}by its name; it must be permanent"
+        yield (
+            f"    row_id: {_quoted(draft.row_id)}  {GUESS}by its name; it must be"
+            " permanent"
+        )
     if draft.one_per is not None:
         yield f"    one_per: {_quoted(draft.one_per)}  {GUESS}one row for each"
     yield "    columns:"

@@ -157,10 +157,10 @@ def _read_choice(node: Node) -> str:
     if not by or not _METHOD.fullmatch(method):
         raise fail(
             Code.OUT_OF_RANGE,
-            f"`{CHOICE}` must be a claim and a method, such as `dp by data-independent`",
+            f"`{CHOICE}` must be a claim and a method, such as `dp by"
+            " data-independent`",
             node,
-            help="`modicum risk choose` writes it; leave it out if no rows were"
-            " used",
+            help="`modicum risk choose` writes it; leave it out if no rows were used",
         )
     if claim != CHOICE_CLAIM or method not in CHOICE_METHODS:
         raise fail(

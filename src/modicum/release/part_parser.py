@@ -272,10 +272,7 @@ def _partition(key: Scalar, vocabulary: Vocabulary) -> Partition:
         return partitions[name]
     notes: tuple[str, ...] = ()
     if name in vocabulary.attributes:
-        notes = (
-            "it is an attribute of the data, not a partitioning"
-            " attribute",
-        )
+        notes = ("it is an attribute of the data, not a partitioning attribute",)
     raise fail(
         Code.UNKNOWN_ATTRIBUTE,
         f'unknown partitioning attribute "{name[:60]}"',

@@ -284,4 +284,6 @@ def _count(plain: Plain) -> Scalar:
 
 
 def _malformed(why: str) -> InputError:
-    return InputError(Problem(Code.WRONG_TYPE, f"it is not a stored description: {why}"))
+    return InputError(
+        Problem(Code.WRONG_TYPE, f"it is not a stored description: {why}")
+    )

@@ -135,7 +135,10 @@ def _of_answers(
     kind = RELEASE_KINDS[mechanism.kind]
     declared = unit in mechanism.cost  # Then at least what so many answers cost.
     answers = mechanism.contribution_bound.get(unit, 1)
-    check(kind.repeats in kind.defaults, "the number of answers of a local randomizer is visible")
+    check(
+        kind.repeats in kind.defaults,
+        "the number of answers of a local randomizer is visible",
+    )
     with placed(mechanism.parameter_mark):
         curve = kind.build({**values, kind.repeats: Fraction(answers)})
     if not declared and unit not in mechanism.contribution_bound:
@@ -155,7 +158,7 @@ def _shows_who(mechanism: Mechanism, relation: Relation) -> InputError:
         f"{mechanism.kind.replace('-', ' ')} does not hide participation",
         notes=(
             f"under {relation} neighbors the number of answers may reveal"
-            " {shown} is in the data: no loss is proven",
+            f" {shown} is in the data: no loss is proven",
         ),
         help="if everybody on a public list answers, in the data or not, write"
         " `public_frame: true`; else declare a `cost`",

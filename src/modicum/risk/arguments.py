@@ -76,7 +76,7 @@ def exact(name: str, value: Number, *, by: str = "") -> Fraction:
         ) from None
     if number and not _LEAST <= abs(number) <= _GREATEST:
         raise mistake(
-            f"{name} {str(value)[:40]} is none that can be computed with",
+            f"{name} {str(value)[:40]} is out of range",
             f"give {_called(name, by)} between 1e-60 and 1e60 in size, or 0",
         )
     return number

@@ -58,7 +58,7 @@ def candidates(values: Iterable[Number]) -> tuple[Fraction, ...]:
     for one, following in pairwise(found):
         if one == following:
             raise mistake(
-                f"the candidate {brief(one)} stands there twice",
+                f"the candidate {brief(one)} is given twice",
                 f"give each once in {argument('epsilons')}",
                 Code.DUPLICATE_NAME,
             )
@@ -98,12 +98,12 @@ def grid(low: Number, high: Number, n: int) -> tuple[Fraction, ...]:
     if first >= last:
         raise mistake(
             f"the low end {brief(first)} is not below {brief(last)}",
-            f"give the lesser epsilon of {argument('epsilons')} first",
+            f"give the smaller epsilon of {argument('epsilons')} first",
         )
     steps = count("the number of candidates", n, least=2, by="epsilons") - 1
     apart = mistake(
-        f"{n} candidates from {brief(first)} on are not apart in four digits",
-        f"give fewer {argument('epsilons')}, or ends that are farther apart",
+        f"{n} candidates from {brief(first)} on are not distinct in four digits",
+        f"give fewer {argument('epsilons')}, or a wider range",
     )
     powers_of_ten = to_decimal(last / first).log10() + 1
     if steps > _BETWEEN_POWERS * powers_of_ten:

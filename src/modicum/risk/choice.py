@@ -146,11 +146,11 @@ class Choice:
         released = self.charge is not None and self.charge.release is not None
         check(
             not promised or released == (self.epsilon is not None),
-            "RSK-1: what is chosen as dp is charged",
+            "RSK-1: a choice as dp is charged",
         )
         check(
             promised or self.charge is None,
-            "RSK-1: what makes no promise has no price",
+            "RSK-1: a choice without a guarantee has no price",
         )
 
     def __repr__(self) -> str:

@@ -134,9 +134,9 @@ def obstacle_of(
         if value not in (None, [], False) and clause not in _PLAIN:
             return f"it has a {clause.strip('_').upper()} clause"
     if select.find(exp.Subquery, exp.Window, exp.CTE, exp.Lateral, exp.Unnest):
-        return "a query or window stands within it"
+        return "it contains a query or window"
     if strange := unknown_function(select):
-        return f"{strange} is not known to be computed of one row"
+        return f"{strange} may not be computed from one row"
     if not isinstance(select.args["from_"].this, exp.Table):
         return "it does not read a table"
     group = select.args.get("group")
@@ -145,7 +145,7 @@ def obstacle_of(
         for clause, value in group.args.items()
         if clause != "expressions"
     ):
-        return "it groups in more than one way"
+        return "it has several groupings"
     told = _output_obstacle(select, columns)
     return told or _join_obstacle(select, unit, persons)
 
@@ -158,7 +158,7 @@ def _output_obstacle(select: exp.Select, columns: Set[str]) -> str:
             if measure_of(plain) is None:
                 return f"`{plain.sql('duckdb')[:60]}` is more than one aggregate"
         elif plain.sql("duckdb") not in keys:
-            return f"`{plain.sql('duckdb')[:60]}` is no group and no aggregate"
+            return f"`{plain.sql('duckdb')[:60]}` is neither a group nor an aggregate"
     return ""
 
 
@@ -166,17 +166,17 @@ def _join_obstacle(select: exp.Select, unit: str | None, persons: Sequence[str])
     first = select.args["from_"].this
     joins = select.args.get("joins") or []
     if joins and first.name not in persons:
-        return "its first table holds nobody's rows"
+        return "its first table has no people"
     equated = {first.alias_or_name.lower()}
     for join in joins:
         if not isinstance(join.this, exp.Table) or join.args.get("method"):
-            return "it joins something else than tables"
+            return "it joins something other than tables"
         if join.side not in ("", "LEFT") or join.kind not in ("", "INNER", "OUTER"):
-            return "it joins other than with JOIN or LEFT JOIN"
+            return "it uses a join other than JOIN or LEFT JOIN"
         if join.this.name not in persons:
             continue
         if not _on_the_unit(join, equated, unit or ""):
-            return "it joins rows of different persons"
+            return "it joins rows of different people"
         equated.add(join.this.alias_or_name.lower())
     return ""
 

@@ -110,7 +110,7 @@ def keys_of(select: exp.Select, columns: Set[str]) -> tuple[exp.Expr, ...]:
         if has_aggregate(key):
             raise unread(
                 f"`{one.sql('duckdb')[:60]}` groups by an aggregate",
-                "group by columns, or by what is computed of a row",
+                "group by columns, or by expressions on one row",
             )
         found.append(key)
     return tuple(found)
@@ -120,8 +120,8 @@ def _selected(select: exp.Select, place: str) -> exp.Expr:
     number = int(place) if place.isdecimal() else 0
     if not 1 <= number <= len(select.selects):
         raise unread(
-            f"`GROUP BY {place[:20]}` is the place of no output",
-            f"name a place from 1 to {len(select.selects)}, or a column",
+            f"`GROUP BY {place[:20]}` is not the position of an output",
+            f"use a position from 1 to {len(select.selects)}, or a column",
         )
     return select.selects[number - 1].unalias()
 
@@ -181,8 +181,8 @@ def no_number(called: str, kind: str) -> InputError:
     return InputError(
         Problem(
             Code.DOES_NOT_FIT,
-            f"`{called[:60]}` is {kind}, and no number that noise could be added to",
-            help="ask for a number that tells it, such as its seconds,"
+            f"`{called[:60]}` is {kind}, which is not numeric",
+            help="select a number instead, such as its seconds,"
             " EXTRACT(epoch FROM …), or its year, EXTRACT(year FROM …)",
         )
     )

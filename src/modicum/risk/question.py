@@ -23,7 +23,7 @@ TEXT_MAX: Final = 1 << 16
 #: Those for which a person's move depends on her own rows alone.
 _OF_OWN_ROWS: Final = frozenset({"rows", "count", "sum"})
 _COUNTS: Final = frozenset({"rows", "count"})
-_CONDITION: Final = "write it as after WHERE, such as  age > 60"
+_CONDITION: Final = "write it as in WHERE, such as  age > 60"
 #: What differs from run to run, or reads what is no table.
 _UNSTEADY: Final = frozenset(
     {
@@ -173,7 +173,7 @@ def read_condition(
             raise _no_column(name, every, f" of the group `{text[:80]}`")
     raise unread(
         f"no table has all columns of `{text[:80]}`",
-        "name columns of one table, without its name",
+        "use columns of one table, without the table name",
     )
 
 
@@ -184,7 +184,7 @@ def _parsed(text: str) -> exp.Select:
     if len(text) > TEXT_MAX:
         raise unread(
             f"the query has {len(text):,} characters, at most {TEXT_MAX:,}",
-            "put long lists of values into a table and join it",
+            "put long lists of values into a table, and join it",
         )
     trees = _trees(text)
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
@@ -221,14 +221,14 @@ _CHANGING: Final = (
 def _refuse_unsteady(tree: exp.Expr) -> None:
     if tree.find(exp.TableSample):
         raise unread(
-            "a sample gives another answer each time", "ask of all rows, or of a table"
+            "a sample gives a different answer each time", "use all rows, or a table"
         )
     for one in tree.find_all(exp.Func):
         name = one.name if isinstance(one, exp.Anonymous) else one.sql_name()
         if name.lower() in _UNSTEADY or isinstance(one, _CHANGING):
             raise unread(
-                f"`{name.lower()}` gives another answer each time",
-                "write a value in its place",
+                f"`{name.lower()}` gives a different answer each time",
+                "replace it by a value",
             )
 
 
@@ -241,8 +241,8 @@ def _tables_of(
         plain = {name for name, one in table.args.items() if one} <= {"this", "alias"}
         if not isinstance(table.this, exp.Identifier) or not plain:
             raise unread(
-                f"`{table.sql('duckdb')[:60]}` is no table that was given",
-                "name a table, and where its data is",
+                f"`{table.sql('duckdb')[:60]}` is not a given table",
+                "use a given table, or add its data",
             )
         if table.name.lower() in own:
             continue
@@ -254,7 +254,7 @@ def _tables_of(
             table.set("alias", exp.TableAlias(this=called))
         table.set("this", exp.to_identifier(found, quoted=True))
     if not tables:
-        raise unread("the query reads no table", "name the table: FROM patients")
+        raise unread("the query has no table", "name the table: FROM patients")
     return tuple(tables)
 
 
@@ -274,7 +274,7 @@ def _unknown(name: str, known: Sequence[str]) -> InputError:
             Code.UNKNOWN_NAME,
             f"there is no data for table `{name[:60]}`",
             label=nearest(name, known),
-            help="say where its data is; the tables are "
+            help="give its data; the tables are "
             + ", ".join(f"`{one}`" for one in known),
         )
     )
@@ -311,8 +311,8 @@ def _persons(
     if unit is None:
         if len(tables) > 1:
             raise unread(
-                "the query joins tables, and nothing says whose their rows are",
-                f"name the column that tells it ({argument('unit')})",
+                "the query joins tables, and the owners of their rows are unknown",
+                f"give the column that identifies a person ({argument('unit')})",
             )
         return tuple(tables)
     found = tuple(

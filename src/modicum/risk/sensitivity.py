@@ -123,8 +123,8 @@ def read_bounds(low: object, high: object) -> Bounds:
         found = Fraction(1), Fraction(0)
     if found[0] > found[1]:
         raise mistake(
-            f"bounds {str(low)[:40]} and {str(high)[:40]} are not a least and a"
-            " greatest number, up to 1e60 in size",
+            f"bounds {str(low)[:40]} and {str(high)[:40]} are not a lower and"
+            " an upper number, up to 1e60 in size",
             f"give {argument('bounds')} such as 0 and 100",
         )
     return found
@@ -161,10 +161,10 @@ def public_sensitivity(
         Fraction(5, 1)
     """
     if question.obstacle:
-        raise _needed(f"{question.obstacle}: no rule bounds how far it moves")
+        raise _needed(f"{question.obstacle}: no rule bounds its sensitivity")
     if question.unit is None and bounds.rows_max is not None:
         raise _needed(
-            "each row is a person, and a person has at most so many rows",
+            "each row is a person, so a person has one row",
             f"name the id column ({argument('unit')})",
         )
     rows = 1 if question.unit is None else bounds.rows_max
@@ -173,7 +173,7 @@ def public_sensitivity(
     if rows is None and any(per_row):
         raise _needed(
             "a person may have any number of rows",
-            f"declare how many are counted at most ({argument('rows_max')})",
+            f"declare the maximum that is counted ({argument('rows_max')})",
         )
     times = [Fraction(rows or 1) if each else Fraction(1) for each in per_row]
     if norm == "l1":
@@ -193,8 +193,8 @@ def _moved(measure: Measure, bounds: PublicBounds) -> Fraction:
     declared = bounds.of(measure)
     if declared is None:
         raise _needed(
-            f"nothing bounds the values of {measure.called[:60]}",
-            f"declare the least and the greatest value ({argument('bounds')}) from"
+            f"the values of {measure.called[:60]} have no bound",
+            f"declare the minimum and the maximum ({argument('bounds')}) from"
             " public knowledge, not from the rows",
         )
     low, high = declared
@@ -233,8 +233,7 @@ def _needed(reason: str, remedy: str = "") -> InputError:
         Problem(
             Code.NOT_BOUNDED,
             f"the sensitivity is not public: {reason}",
-            help=remedy
-            or f"give the one that is proven for it ({argument('sensitivity')})",
+            help=remedy or f"give a proven one ({argument('sensitivity')})",
         )
     )
 
@@ -280,7 +279,7 @@ def published_sensitivity(
     kinds = {one.aggregate for one in question.measures}
     if len(question.measures) != 1 or not kinds <= _PUBLISHED or question.unit:
         raise _needed(
-            "the published rule knows one COUNT, SUM or AVG, each row a person",
+            "the published rule covers one COUNT, SUM or AVG, each row a person",
             f"give {argument('sensitivity')}",
         )
     (aggregate,) = kinds
@@ -357,7 +356,7 @@ def _plain_name(name: str) -> str:
 def _unknown(name: str, known: Sequence[str], obstacle: str) -> Exception:
     if obstacle:
         return mistake(
-            f"no value of the query can be kept within bounds: {obstacle}",
+            f"no value of the query can be clamped: {obstacle}",
             f"leave {argument('bounds')} out, and give {argument('sensitivity')}",
             Code.KEYS_CONFLICT,
         )

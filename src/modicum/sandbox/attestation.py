@@ -12,10 +12,8 @@ from modicum.core.errors import Code, Problem, VerificationError
 
 #: A nonce that is shorter may come again.
 NONCE_BYTES_MIN: Final = 16
-NOTHING_VERIFIED: Final = (
-    "NOTHING WAS VERIFIED: nobody knows what runs there, or on what machine"
-)
-SIMULATED: Final = "SIMULATED, FOR TESTS ONLY: no machine vouches for any of this"
+NOTHING_VERIFIED: Final = "NOTHING WAS VERIFIED: the code and the machine are unknown"
+SIMULATED: Final = "SIMULATED, FOR TESTS ONLY: no hardware attests any of this"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +55,13 @@ class Verifier(Protocol):
         ...
 
 
-def refused(why: str, remedy: str = "let nothing run there") -> VerificationError:
+def refused(why: str, remedy: str = "run nothing there") -> VerificationError:
     """Return the error that refuses evidence."""
     return VerificationError(
         Problem(
             Code.EVIDENCE_REFUSED,
             f"the evidence of the machine is refused: {why}",
-            notes=("it was given no key",),
+            notes=("it has no key",),
             help=remedy,
         )
     )

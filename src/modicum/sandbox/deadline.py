@@ -41,7 +41,7 @@ class Deadline:
 def _too_long() -> UnavailableError:
     return UnavailableError(
         missing(
-            f"this program waited for others for {WAIT_SECONDS / 60:g} minutes",
-            "run it again later, or see which other modicum runs programs here",
+            f"this program waited for other programs for {WAIT_SECONDS / 60:g} minutes",
+            "run it again later, or check which other modicum runs programs here",
         )
     )

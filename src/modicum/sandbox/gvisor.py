@@ -68,13 +68,13 @@ class Gvisor(Tier):
         if shutil.which("runsc", path=_FOLDERS) is None:
             problems.append(
                 missing(
-                    "runsc is not there",
-                    "install gVisor, or hold programs by bubblewrap",
+                    "runsc is not installed",
+                    "install gVisor, or use bubblewrap",
                 )
             )
         if os.geteuid() != 0:
             problems.append(
-                missing("runsc is run by root here", "hold programs by bubblewrap")
+                missing("runsc needs a user other than root here", "use bubblewrap")
             )
         return problems
 
@@ -131,8 +131,8 @@ class Gvisor(Tier):
                         os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
         except (OSError, subprocess.SubprocessError) as error:
-            what = "the sandbox could not be made, or not be ended"
-            raise UnavailableError(missing(what, "look at runsc")) from error
+            what = "the sandbox could not be created or stopped"
+            raise UnavailableError(missing(what, "check runsc")) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

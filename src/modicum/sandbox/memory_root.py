@@ -90,7 +90,8 @@ def copied(root: Root, bubblewrap: Path) -> Copied:
                 raise UnavailableError(
                     missing(
                         "files for programs could not be copied into memory",
-                        "see that there are 500 MB to spare, and nsenter of util-linux",
+                        "check for 500 MB of free memory, and for nsenter of"
+                        " util-linux",
                     )
                 ) from error
         return _copied[root]
@@ -139,7 +140,7 @@ def _place(paths: list[Path]) -> str:
     for place in _PLACES:
         if Path(place).is_dir() and not any(one.is_relative_to(place) for one in paths):
             return place
-    raise ValueError("no folder can be covered")
+    raise ValueError("no folder can be mounted over")
 
 
 def _namespaces(pid: int) -> tuple[int, ...]:
@@ -150,5 +151,5 @@ def _namespaces(pid: int) -> tuple[int, ...]:
         if os.readlink(path) != os.readlink(f"/proc/self/ns/{name}"):
             found.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     if not found:
-        raise ValueError("no namespace was made")
+        raise ValueError("no namespace was created")
     return tuple(found)

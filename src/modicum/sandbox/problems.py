@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modicum.core.errors import Code, Problem
 
-NOTHING_RAN = "nothing ran: a program is held, or it does not run"
+NOTHING_RAN = "nothing ran: programs run in a sandbox only"
 
 
 def missing(what: str, remedy: str) -> Problem:
@@ -16,7 +16,7 @@ def leaking(tier: str, what: str) -> Problem:
     """Return that a sandbox did not hold what was tried in it."""
     return Problem(
         Code.SANDBOX_LEAKS,
-        f"the sandbox {tier} failed its own test: {what}",
+        f"the sandbox {tier} failed its self-test: {what}",
         notes=(NOTHING_RAN,),
         help="compare the machine with docs/reference/sandbox.md",
     )

@@ -169,7 +169,7 @@ def _first_process(told: int, end_at: float) -> int:
         ready, _, _ = select.select([told], [], [], left)
         part = os.read(told, _STATUS_BYTES_MAX) if ready else b""
         if not part:
-            raise ValueError("no process was made")
+            raise ValueError("no process was created")
         text += part
     return int(json.loads(text)["child-pid"])
 
@@ -216,6 +216,6 @@ def _said(words: int) -> str:
 
 def _not_made(why: str) -> Problem:
     return missing(
-        f"the sandbox could not be made{f' ({why})' if why else ''}",
+        f"the sandbox could not be created{f' ({why})' if why else ''}",
         "run  modicum doctor  where the server runs",
     )

@@ -74,8 +74,8 @@ def must_be_idle(uid: int | None, at_a_time: int) -> None:
     if busy:
         raise UnavailableError(
             missing(
-                f"something runs as the user {busy[0]}, which programs are to run as",
-                "name users that nothing else runs as",
+                f"other processes run as the user {busy[0]}, which is for programs",
+                "use dedicated users",
             )
         )
 
@@ -83,7 +83,7 @@ def must_be_idle(uid: int | None, at_a_time: int) -> None:
 def _elsewhere() -> list[Problem]:
     if platform.system() == "Linux":
         return []
-    what = f"what holds programs is Linux's, and this is {platform.system()}"
+    what = f"sandboxes need Linux, and this is {platform.system()}"
     return [missing(what, "run the escrow on Linux")]
 
 
@@ -100,7 +100,7 @@ def _kernel() -> Iterator[Problem]:
     release = platform.release()
     if _version(release)[:2] < KERNEL_MIN:
         yield missing(
-            f"the kernel is {release}, and limits hold in namespaces since 5.14",
+            f"the kernel is {release}, and limits apply in namespaces since 5.14",
             "run the escrow on Linux 5.14 or newer",
         )
 
@@ -117,14 +117,15 @@ def _bubblewrap() -> Iterator[Problem]:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         yield missing(
-            "bubblewrap is not there",
+            "bubblewrap is not installed",
             "install it, on Debian with  apt-get install bubblewrap",
         )
         return
     if _version(told) < VERSION_MIN:
         least = ".".join(map(str, VERSION_MIN))
         yield missing(
-            f"bubblewrap is of version {told.split()[-1][:20]}, and it takes {least}",
+            f"bubblewrap is of version {told.split()[-1][:20]}, and {least} is"
+            " required",
             f"install bubblewrap {least} or newer",
         )
 
@@ -138,7 +139,7 @@ def _filter() -> Iterator[Problem]:
         )
     except (RuntimeError, OSError):
         yield missing(
-            "libseccomp is not there",
+            "libseccomp is not installed",
             "install it, on Debian with  apt-get install libseccomp2",
         )
 
@@ -160,15 +161,15 @@ def _user(uid: int | None, at_a_time: int) -> Iterator[Problem]:
         return
     if uid is None:
         yield missing(
-            "as root, programs run as a user that nobody else is, and none is named",
-            "name one by uid (--sandbox-uid), such as one of its own that adduser made",
+            "as root, programs need a dedicated user, and none is given",
+            "give one by uid (--sandbox-uid), such as a new one from adduser",
         )
         return
     last = uid + at_a_time - 1
     if uid < _UID_MIN or last > _UID_MAX or uid <= _UID_UNKNOWN <= last:
         yield missing(
             f"programs cannot run as the users {uid} to {last}",
-            f"name users above {_UID_MIN} that are not {_UID_UNKNOWN}",
+            f"use users above {_UID_MIN} that are not {_UID_UNKNOWN}",
         )
 
 
@@ -179,7 +180,7 @@ def _switches() -> Iterator[Problem]:
         except OSError:
             continue
         if value == closed:
-            yield missing(f"user namespaces are switched off ({file})", remedy)
+            yield missing(f"user namespaces are disabled ({file})", remedy)
 
 
 def _running() -> set[int]:

@@ -147,7 +147,7 @@ def _packages() -> tuple[tuple[str, Path], ...]:
 
 def _not_installed(name: str) -> Problem:
     return missing(
-        f"{name} is not installed beside modicum",
+        f"{name} is not installed next to modicum",
         "install it with  pip install 'modicum[escrow]'",
     )
 

@@ -33,14 +33,14 @@ ATTEMPTS: Final = (
     "a connection to the network",
     "a new process",
     "a file of the machine",
-    "a file that was written",
-    "another process that was seen or signaled",
-    "more threads than were allowed",
-    "more memory than was allowed",
+    "a written file",
+    "access to another process",
+    "more threads than allowed",
+    "more memory than allowed",
     "rights of root",
-    "a handle that nobody gave it",
+    "a foreign file handle",
     "a variable of the environment",
-    "a file that the kernel counts for the whole machine",
+    "a machine-wide kernel counter",
 )
 _HOSTILE: Final = """
 import ctypes, os, socket, threading
@@ -154,17 +154,17 @@ class SelfTest:
         score = number_of(ended.record)
         if score is None or not math.isclose(score, _HONEST_SCORE):
             said = f" ({ended.words})" if ended.words else ""
-            self._refuse(f"an honest program has no score there{said}")
+            self._refuse(f"a correct program has no score{said}")
         ended = self._run(self._job(_HOSTILE), LIMITS)
         score = number_of(ended.record)
         if score is None:
             said = f" ({ended.words})" if ended.words else ""
-            self._refuse(f"what was tried there did not end well{said}")
+            self._refuse(f"the test program failed{said}")
         elif score != 0.0:
             got = [what for n, what in enumerate(ATTEMPTS) if int(score) >> n & 1]
-            self._refuse(f"it let out {', '.join(got) or 'something'}")
+            self._refuse(f"it allowed {', '.join(got) or 'something'}")
         if self._run(self._job(_FATAL), LIMITS).record:
-            self._refuse("the filter of system calls is not there")
+            self._refuse("the system call filter is missing")
 
     def _job(self, code: str) -> bytes:
         arguments = {"known": self._known}

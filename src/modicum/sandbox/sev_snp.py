@@ -124,11 +124,11 @@ def parse(content: bytes) -> Report:
     vmpl, algorithm = struct.unpack_from("<II", content, 0x30)
     (flags,) = struct.unpack_from("<I", content, 0x48)
     if version not in _VERSIONS:
-        raise refused("the version of its report is not known")
+        raise refused("the version of its report is unknown")
     if algorithm != _ECDSA_P384_SHA384:
         raise refused("it is not signed by ECDSA over P-384 with SHA-384")
     if not policy >> 17 & 1:
-        raise refused("its policy lacks a bit that is always set")
+        raise refused("its policy lacks a mandatory bit")
     family = content[0x188] if version >= _VERSION_WITH_FAMILY else 0
     has_fmc = family >= _FAMILY_TURIN
     signature = content[SIGNED_BYTES:]
@@ -194,7 +194,7 @@ class SevSnp:
         """Return what a processor vouches for."""
         report = parse(evidence.report)
         if len(evidence.certificates) != _CHAIN:
-            raise refused("it takes the certificates of the VCEK and of the ASK")
+            raise refused("it needs the certificates of the VCEK and the ASK")
         chip, signer = (_certificate(each) for each in evidence.certificates)
         self._refuse_other_chain(chip, signer)
         _refuse_other_chip(report, chip)
@@ -214,7 +214,7 @@ class SevSnp:
         roots = [_certificate(each) for each in self.roots]
         root = next((one for one in roots if _signed(signer, one)), None)
         if root is None or not _signed(root, root):
-            raise refused("its certificates do not lead to a root that is trusted")
+            raise refused("its certificates do not lead to a trusted root")
         if not _signed(chip, signer):
             raise refused("the key of its chip is not signed by the key it names")
         moment = datetime.fromisoformat(self.now())
@@ -238,10 +238,10 @@ class SevSnp:
         if report.allows_migration:
             raise refused("its policy lets an agent move the guest elsewhere")
         if report.vmpl > self.vmpl_max:
-            raise refused("who asked for it has too low a privilege level")
+            raise refused("its requester has too low a privilege level")
         if not report.tcb.is_at_least(self.tcb_min):
             raise refused(
-                f"its firmware is {report.tcb}, and {self.tcb_min} is the oldest taken",
+                f"its firmware is {report.tcb}, and {self.tcb_min} is the minimum",
                 "update the firmware of the machine",
             )
 
@@ -276,7 +276,7 @@ def _refuse_other_signature(report: Report, chip: Certificate) -> None:
     try:
         key.verify(signature, report.signed, ec.ECDSA(hashes.SHA384()))
     except InvalidSignature as error:
-        raise refused("its signature does not hold") from error
+        raise refused("its signature is invalid") from error
 
 
 def _certificate(content: bytes) -> Certificate:

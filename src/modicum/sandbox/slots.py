@@ -95,9 +95,8 @@ def _opened(place: Path, name: str) -> int:
     except OSError as error:
         raise UnavailableError(
             missing(
-                f"{place} cannot be used, by which programs wait for each other"
-                f" ({error.strerror})",
-                "let it be a folder of the user that modicum runs as, and theirs alone",
+                f"{place} cannot be used for locks between programs ({error.strerror})",
+                "make it a private folder of the user that modicum runs as",
             )
         ) from error
 
@@ -216,7 +215,7 @@ class HeldSlot:
             Deadline().wait(
                 lambda seconds: self._changed.wait_for(self._is_idle, seconds)
             )
-            check(self._is_held, "nothing runs in a place that was left")
+            check(self._is_held, "nothing runs in a released slot")
             self._is_running = True
 
     def end(self) -> None:

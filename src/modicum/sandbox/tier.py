@@ -82,9 +82,9 @@ class Tier(ABC):
             raise InputError(
                 Problem(
                     Code.NOT_SUPPORTED,
-                    f"{self.name} holds programs in {self.language}, not in"
+                    f"{self.name} runs programs in {self.language}, not in"
                     f" {program.language}",
-                    help=f"hold it by the tier {self.other_tier}",
+                    help=f"use the tier {self.other_tier}",
                 )
             )
 

@@ -23,7 +23,7 @@ from modicum.escrow.programs import Program, Range, Table
 
 #: Said wherever a trial is shown.
 UNHELD: Final = (
-    "run without a sandbox, with your own rights: try only programs that you trust"
+    "run without a sandbox, with your own rights: only for programs that you trust"
 )
 #: What a program prints is shown up to here.
 PRINTED_MAX: Final = 20_000
@@ -85,8 +85,8 @@ def dry_run(
         raise InputError(
             Problem(
                 Code.NOT_SUPPORTED,
-                f"a program in `{program.language}` is not tried out here",
-                help="try out programs in Python",
+                f"a program in `{program.language}` cannot be tried here",
+                help="try programs in Python",
             )
         )
     asked = {

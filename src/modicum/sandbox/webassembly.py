@@ -41,7 +41,7 @@ _WORKS: Final = """(module (memory (export "memory") 2)
  (func (export "score") (param i32 i32) (result f64) f64.const 42))"""
 # Each of these must have no score.
 _HELD: Final = {
-    "a module that runs on": """(module (memory (export "memory") 2)
+    "an endless module": """(module (memory (export "memory") 2)
  (func (export "alloc") (param i32) (result i32) i32.const 1024)
  (func (export "score") (param i32 i32) (result f64) (loop br 0) f64.const 1))""",
     "a module that imports": """(module (import "env" "now" (func (result f64)))
@@ -105,7 +105,7 @@ class WebAssembly(Tier):
         from wasmtime import wat2wasm
 
         expected: dict[str, tuple[str, float | None]]
-        expected = {"a module that ends": (_WORKS, 42.0)}
+        expected = {"a terminating module": (_WORKS, 42.0)}
         expected |= {name: (text, None) for name, text in _HELD.items()}
         for name, (text, number) in expected.items():
             end_at = time.monotonic() + _TEST_LIMITS.seconds
@@ -119,7 +119,7 @@ class WebAssembly(Tier):
             ):
                 pass
             if number_of(found) != number:
-                what = "did not work" if number else "got what it should not"
+                what = "did not work" if number else "was not stopped"
                 raise UnavailableError(leaking(self.tier, f"{name} {what}"))
 
     @contextmanager
@@ -151,8 +151,8 @@ class WebAssembly(Tier):
                     start_new_session=True,
                 )
             except OSError as error:
-                what = f"no process could be begun ({error.strerror})"
-                remedy = "look at the limits of the service"
+                what = f"no process could be started ({error.strerror})"
+                remedy = "check the limits of the service"
                 raise UnavailableError(missing(what, remedy)) from error
             first = kept.own(os.pidfd_open(process.pid))
             try:

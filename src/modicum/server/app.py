@@ -168,7 +168,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     code = _CODES.get(error.status_code, Code.BAD_REQUEST)
     note_code(request, code)
     said = {
-        404: "there is nothing at this address",
+        404: "no such resource",
         405: f"{request.method[:20]} is not allowed here",
         408: "the request ended early",
     }.get(error.status_code, "the request was refused")

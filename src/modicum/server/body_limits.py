@@ -55,9 +55,9 @@ class Held:
             raise UnavailableError(
                 Problem(
                     Code.LEDGER_BUSY,
-                    "requests that are under way hold too much already",
+                    "pending requests use too much memory",
                     notes=("nothing was changed",),
-                    help="wait as long as the header Retry-After says",
+                    help="wait as long as the header Retry-After states",
                 )
             )
         self._by_name[name] += size
@@ -110,7 +110,7 @@ class LimitedBodies:
         chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
         if lengths and chunked:
             # Two servers in a row could disagree where such a request ends.
-            problem = Problem(Code.BAD_REQUEST, "the request says twice how long it is")
+            problem = Problem(Code.BAD_REQUEST, "the request has two lengths")
             close = {"Connection": "close"}
             await _refuse(400, problem, scope, close)(scope, receive, send)
             return

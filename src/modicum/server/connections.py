@@ -30,7 +30,7 @@ _CONNECTIONS_LEAST: Final = 64
 
 _UNREADABLE: Final = Problem(
     Code.BAD_REQUEST,
-    f"this is no HTTP/1.1, or its head has more than {HEAD_BYTES // 1024} KiB",
+    f"this is not HTTP/1.1, or its head has more than {HEAD_BYTES // 1024} KiB",
     help="send less in the address and in headers",
 )
 

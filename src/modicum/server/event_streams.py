@@ -49,7 +49,7 @@ class Streams:
             raise UnavailableError(
                 Problem(
                     Code.TOO_MANY_REQUESTS,
-                    f"{self._open[name]} streams of yours are open already",
+                    f"{self._open[name]} of your streams are already open",
                     help="close one of them",
                 )
             )

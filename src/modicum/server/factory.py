@@ -57,7 +57,7 @@ def open_server(
     try:
         own = bound(listening)
     except OSError as error:
-        reason = (error.strerror or "it cannot be had").lower()
+        reason = (error.strerror or "it is not available").lower()
         raise UsageError(
             Problem(
                 Code.ALREADY_EXISTS,

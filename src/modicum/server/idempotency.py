@@ -87,7 +87,7 @@ def keyed(
         str | None,
         Header(
             alias="Idempotency-Key",
-            description="made for this request, and used again only to repeat it",
+            description="unique to this request, and reused only to repeat it",
             max_length=255,
         ),
     ] = None,
@@ -103,8 +103,8 @@ def _missing() -> ModicumError:
         Problem(
             Code.PRECONDITION_MISSING,
             "the header Idempotency-Key is missing",
-            notes=("without it the request could not be repeated safely",),
-            help="send a key that is made for this request, such as a UUID",
+            notes=("without it, the request cannot be repeated safely",),
+            help="send a unique key, such as a UUID",
         )
     )
 

@@ -24,17 +24,17 @@ _METHODS: Final = frozenset(
 _REQUIRED: Final = frozenset({"Idempotency-Key", "If-Match"})
 
 _TRACE: Final[Json] = {
-    "description": "the id of the request, to be found in logs",
+    "description": "the id of the request, as in logs",
     "required": True,
     "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
 }
 _RETRY: Final[Json] = {
-    "description": "after so many seconds it is worth asking again",
+    "description": "the seconds to wait before the next request",
     "required": True,
     "schema": {"type": "integer", "minimum": 0},
 }
 _CHALLENGE: Final[Json] = {
-    "description": "how to say who asks",
+    "description": "how to authenticate",
     "required": True,
     "schema": {"type": "string"},
 }
@@ -77,7 +77,8 @@ def _described(app: FastAPI) -> Json:
     schemas.update(_renamed(definitions))
     schemas["Policy"] = {
         "type": "object",
-        "description": "a policy; its JSON Schema is what `modicum policy schema` says",
+        "description": "a policy; its JSON Schema is printed by `modicum policy"
+        " schema`",
     }
     components["securitySchemes"] = {
         "token": {

@@ -58,7 +58,7 @@ class Rates:
                     Code.TOO_MANY_REQUESTS,
                     f"more than {round(self._most)} requests in a minute",
                     notes=("nothing was changed",),
-                    help="wait as long as the header Retry-After says",
+                    help="wait as long as the header Retry-After states",
                 )
             )
 
@@ -84,9 +84,9 @@ class LimitedCrowd:
         if self._under_way >= self._most:
             problem = Problem(
                 Code.LEDGER_BUSY,
-                f"{self._most} requests are under way already",
+                f"{self._most} requests are already pending",
                 notes=("nothing was changed",),
-                help="wait as long as the header Retry-After says",
+                help="wait as long as the header Retry-After states",
             )
             await problems_response(503, (problem,))(scope, receive, send)
             return

@@ -54,7 +54,7 @@ def not_set_up(what: str, key: str) -> UsageError:
         Problem(
             Code.NOT_SET_UP,
             f"this server has {what}",
-            help=f"write `{key}` to its settings, and start it again",
+            help=f"add `{key}` to its settings, and restart it",
         )
     )
 
@@ -67,7 +67,7 @@ def _escrow(given: EscrowSettings | None) -> Tools | None:
             Problem(
                 Code.NOT_SET_UP,
                 f"there is no vault {given.vault}",
-                help="make it once with  modicum escrow init",
+                help="create it with  modicum escrow init",
             )
         )
     found = EscrowEquipment(EscrowPlace(given.vault, given.keys, given.sandbox_uid))
@@ -82,9 +82,9 @@ def _key(path: Path | None) -> SigningKey | None:
         raise InputError(
             Problem(
                 Code.FILE_UNREADABLE,
-                f"{path} is encrypted, and a server has nobody to ask for its"
-                " passphrase",
-                help="make a key for the server with  modicum ledger key new , without"
+                f"{path} is encrypted, and a server cannot ask for its passphrase",
+                help="create a key for the server with  modicum ledger key new ,"
+                " without"
                 " a passphrase, and  chmod 600  it",
             )
         )

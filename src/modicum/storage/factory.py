@@ -48,7 +48,7 @@ def _no_ledger() -> UsageError:
         Problem(
             Code.LEDGER_MISSING,
             "the ledger's name is neither a path nor a URL of PostgreSQL",
-            notes=("it is not repeated here, since it may hold a password",),
+            notes=("it is hidden, because it may contain a password",),
             help="write the path of a file, or postgresql://user@host:5432/database",
         )
     )

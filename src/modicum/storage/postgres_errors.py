@@ -33,24 +33,21 @@ _REFUSALS = (
     "does not exist",
     "permission denied",
 )
-_TRY_AGAIN = (
-    "nothing is acknowledged that was not stored; try again: submitted with the same"
-    " id, it is one release"
-)
+_TRY_AGAIN = "everything acknowledged was stored; try again: the same id is one release"
 _UNKNOWN_OUTCOME = (
-    "it may or may not have been stored; submit again with the same id, it is one"
-    " release; after `start` or `publish`, look first:  modicum release show ID"
+    "it may or may not have been stored; submit again: the same id is one"
+    " release; after `start` or `publish`, check first:  modicum release show ID"
 )
 _NO_RIGHT = (
-    "let the ledger's owner grant this role what it needs; a role that may only read"
+    "ask the owner of the ledger to grant this role its privileges; a read-only role"
     " cannot submit, start or publish"
 )
 _NO_ROLE = "correct the user in the URL, and the password in ~/.pgpass"
-_NO_DATABASE = "correct the database in the URL, or make it with  createdb"
+_NO_DATABASE = "correct the database in the URL, or create it with  createdb"
 #: What helps where the server refuses names or rights: by its words, the most telling
 #: first; and by SQLSTATE, since it may speak another language.
 _BY_WORDS = (
-    ("no pg_hba.conf entry", "let the server's pg_hba.conf admit this user"),
+    ("no pg_hba.conf entry", "allow this user in the server's pg_hba.conf"),
     ("permission denied", _NO_RIGHT),
     ("authentication failed", _NO_ROLE),
     ("no password supplied", _NO_ROLE),
@@ -137,7 +134,7 @@ def forgetful(address: Address) -> UnavailableError:
     return UnavailableError(
         Problem(
             Code.LEDGER_UNWRITABLE,
-            f"{address.name} runs with fsync off: it may lose what it acknowledged",
+            f"{address.name} runs with fsync off: it may lose acknowledged writes",
             help="set  fsync = on  in postgresql.conf",
         )
     )
@@ -149,10 +146,10 @@ def skewed(address: Address, own: datetime, server: datetime) -> UnavailableErro
     return UnavailableError(
         Problem(
             Code.CLOCK_JUMPED,
-            f"the clock of this machine says {here}, and that of {address.name}"
-            f" {there}",
+            f"the clock of this machine shows {here}, and that of"
+            f" {address.name} shows {there}",
             notes=("nothing was written, so that no reservation expires by mistake",),
-            help="correct the clock that is wrong",
+            help="correct the wrong clock",
         )
     )
 

@@ -216,7 +216,7 @@ class PostgresStore:
             self._statements.migrate(connection)
             found = self._statements.begin_turn(connection)
         if found is None:
-            raise broken(self._address, "its tables cannot be brought up to date")
+            raise broken(self._address, "its tables cannot be upgraded")
         return connection, found
 
     def _awaited(self, begin: Callable[[], T]) -> T:
@@ -229,7 +229,7 @@ class PostgresStore:
         """Commit; a transaction that failed inside cannot end as if it had not."""
         answer = connection.execute("COMMIT").statusmessage
         if answer != "COMMIT":
-            raise broken(self._address, f"it answers COMMIT with {answer}")
+            raise broken(self._address, f"it answered COMMIT with {answer}")
 
     # --- what is beside the log ---
 

@@ -247,7 +247,7 @@ class Statements:
             raise forgetful(self._address)
         if (seq, hash_) != (last or 0, last_hash or ""):
             raise broken(
-                self._address, f"its head says {seq}, its last entry is {last or 0}"
+                self._address, f"its head is {seq}, its last entry is {last or 0}"
             )
         return None if version < SCHEMA_VERSION else Begun(int(seq), seconds)
 

@@ -131,7 +131,7 @@ def _malformed(meant: str = "") -> UsageError:
     return UsageError(
         Problem(
             Code.LEDGER_MISSING,
-            "the ledger's URL is not one that PostgreSQL understands",
+            "the ledger's URL is not a valid PostgreSQL URL",
             label=f"did you mean its parameter `{meant}`?" if meant else "",
             help="write postgresql://user@host:5432/database; in a password, write"
             " special characters as %40 and the like, or keep it in ~/.pgpass",
@@ -144,7 +144,7 @@ def _bad_ledger() -> UsageError:
         Problem(
             Code.LEDGER_MISSING,
             f"the parameter `{_PARAMETER}` of the ledger's URL is not a name",
-            help="a name begins with a letter a-z; letters, digits and _ follow, 40"
+            help="a name starts with a letter a-z; letters, digits and _ follow, 40"
             " characters at most",
         )
     )

@@ -51,9 +51,7 @@ class ReadOnlyStore:
     def turn(self) -> NoReturn:
         """Refuse to write."""
         raise UsageError(
-            Problem(
-                Code.ALREADY_EXISTS, f"{self._name} is only read here, never written"
-            )
+            Problem(Code.ALREADY_EXISTS, f"{self._name} is read-only here")
         )
 
     def close(self) -> None:

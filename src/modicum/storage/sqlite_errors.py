@@ -32,8 +32,8 @@ _OUTSIDE = (
 )
 #: Whoever was answered can rely on it; whoever was not cannot tell.
 _TRY_AGAIN = (
-    "nothing is acknowledged that was not stored; submit again with the same id, it is"
-    " one release; after `start` or `publish`, look first:  modicum release show ID"
+    "everything acknowledged was stored; submit again: the same id is one"
+    " release; after `start` or `publish`, check first:  modicum release show ID"
 )
 
 
@@ -44,7 +44,8 @@ def replaced(path: Path) -> VerificationError:
             Code.LEDGER_BROKEN,
             f"the file {path} was replaced or removed while it was open",
             notes=("no table is read or written any more",),
-            help=f"stop all that use it; remove {path.name}-wal, {path.name}-shm and"
+            help=f"stop everything that uses it; remove {path.name}-wal,"
+            f" {path.name}-shm and"
             f" {path.name}.snapshot, put the copy in place, and start again",
         )
     )
@@ -56,7 +57,7 @@ def linked(path: Path) -> UsageError:
         Problem(
             Code.LEDGER_MISSING,
             f"{path} is one of several hard links to a file",
-            notes=("writers by another name would not wait for each other",),
+            notes=("writers under different names would not wait for each other",),
             help="remove the other names; copy instead of linking",
         )
     )
@@ -135,7 +136,7 @@ class SqliteTroubles:
         reason = str(getattr(error, "strerror", None) or error).lower()
         remedy = "try again" if what == "read" else _TRY_AGAIN
         if isinstance(error, FileNotFoundError):
-            remedy = "make its folder first"
+            remedy = "create its folder first"
         return UnavailableError(
             Problem(
                 Code.LEDGER_UNWRITABLE,

@@ -146,7 +146,9 @@ def _refuse_additions(connection: sqlite3.Connection, name: str, version: int) -
         " WHERE name NOT LIKE 'sqlite_stat%'"
     )
     if set(found) != _CONTENTS[version - 1]:
-        raise _broken(name, "it has other tables, views or triggers than a ledger has")
+        raise _broken(
+            name, "it has tables, views or triggers that do not belong to a ledger"
+        )
 
 
 def refuse_other_tables(connection: sqlite3.Connection, name: str) -> None:
@@ -164,7 +166,7 @@ def refuse_other_tables(connection: sqlite3.Connection, name: str) -> None:
     }
     found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
     if not made.issubset({_words(sql) for (sql,) in found}):
-        raise _broken(name, "its tables are not made as modicum makes them")
+        raise _broken(name, "its tables differ from those of modicum")
 
 
 def schema_state(connection: sqlite3.Connection) -> tuple[object, ...]:
@@ -260,7 +262,7 @@ def confirm(connection: sqlite3.Connection, last: Record) -> None:
             Problem(
                 Code.LEDGER_BROKEN,
                 f"entry {last.seq} was not stored as it was written",
-                help="nothing of its turn was stored; look for what changes the file",
+                help="nothing of its turn was stored; find what changes the file",
             )
         )
 

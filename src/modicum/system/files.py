@@ -80,16 +80,16 @@ def _refuse_irregular(file: Path, mode: int) -> None:
 
 
 def _refusal(
-    file: Path, why: str, remedy: str = "put the file itself into the folder"
+    file: Path, why: str, remedy: str = "move the file itself into the folder"
 ) -> Problem:
     return Problem(Code.FILE_UNREADABLE, f"cannot read {file}: {why}", help=remedy)
 
 
 def _unreadable(file: Path, error: OSError) -> Problem:
-    remedy = "correct the path, or make the file"
+    remedy = "correct the path, or create the file"
     if isinstance(error, PermissionError):
-        remedy = "have its owner let you read it, with  chmod"
-    reason = (error.strerror or "permission denied").lower()
+        remedy = "ask its owner for read permission, with  chmod"
+    reason = (error.strerror or "system error").lower()
     return Problem(Code.FILE_UNREADABLE, f"cannot read {file}: {reason}", help=remedy)
 
 

@@ -66,7 +66,7 @@ def encrypted(
     cipher = AESGCM(key)
     for number, (chunk, last) in enumerate(_pieces(read, frame.chunk_bytes)):
         if number == _CHUNKS_MAX:  # The counter would begin anew.
-            raise InputError(Problem(Code.TOO_LARGE, "no vault holds that much in one"))
+            raise InputError(Problem(Code.TOO_LARGE, "it is too large for a vault"))
         nonce, beside = frame.place(number, last=last)
         yield cipher.encrypt(nonce, chunk, beside)
 
@@ -83,7 +83,7 @@ def decrypted(read: Read, key: bytes, names: Names) -> Iterator[bytes]:
         or header[8] not in _EXPONENTS
         or header[16:] != names.tag
     ):
-        raise broken(names.id, "it does not begin as its content does")
+        raise broken(names.id, "its beginning is invalid")
     frame = _Frame(header, names.id.encode())
     cipher = AESGCM(key)
     for number, (piece, last) in enumerate(
@@ -91,7 +91,7 @@ def decrypted(read: Read, key: bytes, names: Names) -> Iterator[bytes]:
     ):
         # Only an empty content has an empty chunk, so each content has one form.
         if number == _CHUNKS_MAX or (number and len(piece) <= _TAG_BYTES):
-            raise broken(names.id, "it goes on after its end")
+            raise broken(names.id, "it has data after its end")
         nonce, beside = frame.place(number, last=last)
         try:
             yield cipher.decrypt(nonce, piece, beside)

@@ -120,7 +120,7 @@ class Folder:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
             os.close(handle)
-            raise OSError(0, "something in it is no file, or belongs to somebody else")
+            raise OSError(0, "something in it is not a file, or has another owner")
         return cast("BinaryIO", os.fdopen(handle, mode))
 
 
@@ -145,7 +145,7 @@ def take(handle: int) -> None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise OSError(0, "others keep it busy") from None
+                raise OSError(0, "it is locked by another process") from None
             time.sleep(_PAUSE_SECONDS)
         else:
             return
@@ -162,7 +162,7 @@ def opened(path: Path) -> Iterator[Folder]:
         finally:
             os.close(at)
     except OSError as error:
-        why = (error.strerror or "permission denied").lower()
+        why = (error.strerror or "system error").lower()
         raise unusable(path, why) from None
 
 
@@ -173,17 +173,19 @@ def made(path: Path) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        why = (error.strerror or "permission denied").lower()
+        why = (error.strerror or "system error").lower()
         raise unusable(path, why) from None
 
 
 def _refuse_open(path: Path, found: os.stat_result) -> None:
     mode = stat.S_IMODE(found.st_mode)
     if found.st_uid != os.geteuid():
-        raise unusable(path, "it belongs to somebody else", "use one of your own")
+        raise unusable(path, "it has another owner", "use one of your own")
     if mode & 0o077:
         raise unusable(
-            path, f"it is open to others (mode {mode:04o})", f"chmod 700 {path}"
+            path,
+            f"it is accessible to other users (mode {mode:04o})",
+            f"chmod 700 {path}",
         )
 
 
@@ -239,7 +241,7 @@ def names_of(identifier: str) -> Names:
         raise InputError(
             Problem(
                 Code.BAD_NAME,
-                "the id of what is sealed is empty, too long, or cannot be shown",
+                "the id is empty, too long, or cannot be shown",
                 help=f"use printable characters, at most {ID_BYTES_MAX} bytes in UTF-8",
             )
         )

@@ -64,7 +64,7 @@ def read_keys(path: Path) -> Keys:
         found = None
     held = _keys_of(found)
     if held is None:
-        raise no_key(f"{path} holds no keys of a vault", "name a file that has some")
+        raise no_key(f"{path} has no vault keys", "use a file with keys")
     return held
 
 
@@ -144,7 +144,7 @@ def refused(code: Code, message: str, remedy: str) -> UsageError:
 
 def unwritable(path: Path, error: OSError) -> UsageError:
     """Return the error of a file with keys that cannot be written."""
-    why = (error.strerror or "permission denied").lower()
+    why = (error.strerror or "system error").lower()
     return refused(
         Code.FILE_UNREADABLE, f"cannot write {path}: {why}", "choose another path"
     )
@@ -200,7 +200,7 @@ def new_key_file(path: Path) -> str:
         sync_folder(path)
     except FileExistsError:
         raise refused(
-            Code.ALREADY_EXISTS, f"{path} exists", "keys are never written over"
+            Code.ALREADY_EXISTS, f"{path} exists", "keys are never overwritten"
         ) from None
     except OSError as error:
         raise unwritable(path, error) from None
@@ -251,16 +251,16 @@ def _unwrapped(held: Keys, wrapped: Wrapped, context: Context) -> bytes:
     key = held.keys.get(wrapped.key_id)
     if key is None:
         raise no_key(
-            f"the key of `{context.id}` is wrapped under one that the file has not",
-            "use the file that it was wrapped with; a retired key is gone",
+            f"the key of `{context.id}` is wrapped under a key that is not in the file",
+            "use the file with that key; a retired key cannot be restored",
         )
     nonce, sealed = wrapped.data[:_NONCE_BYTES], wrapped.data[_NONCE_BYTES:]
     try:
         found = AESGCM(key).decrypt(nonce, sealed, _beside(wrapped.key_id, context))
     except (InvalidTag, ValueError):  # A nonce that is too short is a ValueError.
-        raise broken(context.id, "its wrapped key is not for it") from None
+        raise broken(context.id, "its wrapped key is for something else") from None
     if len(found) != KEY_BYTES:
-        raise broken(context.id, "its wrapped key is none")
+        raise broken(context.id, "its wrapped key is invalid")
     return found
 
 

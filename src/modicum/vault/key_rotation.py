@@ -85,7 +85,7 @@ def refuse_used(folder: Folder, key_id: str) -> None:
             Problem(
                 Code.KEY_UNAVAILABLE,
                 f"{used} data keys are wrapped under `{key_id}`",
-                notes=("what they open could not be read again",),
+                notes=("their data would be unreadable",),
                 help="rotate the vault first",
             )
         )
@@ -106,7 +106,7 @@ def _read(folder: Folder, name: str) -> tuple[Names, Record] | None:
     try:
         names = names_of(record.context.id)
     except InputError:
-        raise broken(name, "its wrapped key is for nothing") from None
+        raise broken(name, "its wrapped key has no data") from None
     if names.key != name:
         raise broken(name, "its wrapped key is for something else")
     return names, record

@@ -21,8 +21,8 @@ def record_of(folder: Folder, names: Names, sealed: Sealed) -> Record:
         raise shredded(names.id)
     if data is None:
         raise no_key(
-            f"no key of `{names.id}` lies in the vault",
-            "restore the vault from a copy, if it was ever there",
+            f"the vault has no key of `{names.id}`",
+            "restore the vault from a copy, if it existed",
         )
     record = read_record(data, names.id)
     if record.context != Context(sealed.id, sealed.digest):

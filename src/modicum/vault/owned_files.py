@@ -26,28 +26,29 @@ def read_owned(path: Path, most: int, *, may_be_link: bool = False) -> bytes:
                 if refused or os.path.samestat(path.stat(), found):
                     break
     except OSError as error:
-        why = (error.strerror or "permission denied").lower()
+        why = (error.strerror or "system error").lower()
         raise no_key(f"{path} cannot be read: {why}") from None
     if refused is not None:
         raise refused
     if len(data) > most:
-        raise no_key(f"{path} is too long for what it should hold")
+        raise no_key(f"{path} is too large")
     return data
 
 
 def _refusal(path: Path, found: os.stat_result) -> UnavailableError | None:
     mode = stat.S_IMODE(found.st_mode)
     if not stat.S_ISREG(found.st_mode):
-        return no_key(f"{path} is no regular file")
+        return no_key(f"{path} is not a regular file")
     if found.st_uid != os.geteuid():
-        return no_key(f"{path} belongs to somebody else", "use a file of your own")
+        return no_key(f"{path} has another owner", "use a file of your own")
     if mode & 0o077:
         return UnavailableError(
             Problem(
                 Code.KEY_UNAVAILABLE,
                 f"{path} is accessible to other users (mode {mode:04o})",
-                notes=("whoever can read it can open what lies in the vault",),
-                help=f"chmod 600 {path}, and make a new key if others may have it",
+                notes=("anyone who can read it can decrypt the vault",),
+                help=f"chmod 600 {path}, and replace the key if others may have read"
+                " it",
             )
         )
     return None

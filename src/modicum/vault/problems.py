@@ -18,8 +18,8 @@ def broken(identifier: str, why: str) -> VerificationError:
     return VerificationError(
         Problem(
             Code.SEALED_BROKEN,
-            f"`{identifier}` in the vault is not what was put in: {why}",
-            notes=("nothing of it was read",),
+            f"`{identifier}` in the vault was changed: {why}",
+            notes=("it was not read",),
             help="restore the vault from a copy",
         )
     )
@@ -30,7 +30,7 @@ def shredded(identifier: str) -> UnavailableError:
     return UnavailableError(
         Problem(
             Code.KEY_DESTROYED,
-            f"the key of `{identifier}` was destroyed: nobody can read it again",
+            f"the key of `{identifier}` was destroyed: it can no longer be read",
         )
     )
 
@@ -42,12 +42,12 @@ def no_key(why: str, remedy: str = "") -> UnavailableError:
 
 def used_before(identifier: str, *, is_shredded: bool) -> ConflictError:
     """Return the error of an id that stands, or stood, for something."""
-    what = "was shredded" if is_shredded else "lies in the vault already"
+    what = "was shredded" if is_shredded else "is already in the vault"
     return ConflictError(
         Problem(
             Code.SEALED_BEFORE,
             f"`{identifier}` {what}",
-            help="use another id: each stands for one thing, for good",
+            help="use another id: ids are never reused",
         )
     )
 

@@ -78,7 +78,9 @@ class TransitClient:
                 return answer.status_code, _object(_bounded(answer))
         except httpx2.HTTPError:
             # Without its cause, which holds what was sent.
-            raise no_key("the key service does not answer", "try again later") from None
+            raise no_key(
+                "the key service does not respond", "try again later"
+            ) from None
 
     def close(self) -> None:
         """Close the connections."""
@@ -102,7 +104,7 @@ class TransitClient:
         data = read_owned(self._token_file, _TOKEN_BYTES_MAX, may_be_link=True)
         token = data.decode("latin-1").rstrip("\r\n")
         if not token or not token.isascii() or not token.isprintable() or " " in token:
-            raise no_key(f"{self._token_file} must hold the token, in one line")
+            raise no_key(f"{self._token_file} must contain the token, in one line")
         return token
 
 
@@ -112,7 +114,7 @@ def address_of(url: str) -> str:
         found = urlsplit(url)
         host, _ = found.hostname or "", found.port
     except ValueError:
-        raise _no_address("the address of the key service is no URL") from None
+        raise _no_address("the address of the key service is not a URL") from None
     if (
         found.scheme not in {"http", "https"}
         or not host
@@ -120,9 +122,9 @@ def address_of(url: str) -> str:
         or found.path not in {"", "/"}
         or {"@", "?", "#"} & set(url)
     ):
-        raise _no_address("the address of the key service is no plain URL of a host")
+        raise _no_address("the address of the key service is not a plain URL of a host")
     if found.scheme == "http" and not _is_here(host):
-        raise _no_address(f"plain http to `{host}` would show keys to others")
+        raise _no_address(f"plain http to `{host}` would expose keys")
     return f"{found.scheme}://{found.netloc}"
 
 
@@ -153,7 +155,7 @@ def _bounded(answer: httpx2.Response) -> bytes:
     for part in answer.iter_bytes():
         body += part
         if len(body) > ANSWER_BYTES_MAX or time.monotonic() > deadline:
-            raise no_key("the key service answers at too great length")
+            raise no_key("the key service sent a response that is too large")
     return bytes(body)
 
 
@@ -163,7 +165,9 @@ def _object(body: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise no_key("the key service answers with no JSON object").alone() from None
+        raise no_key(
+            "the key service sent a response that is not a JSON object"
+        ).alone() from None
     return found
 
 
@@ -215,7 +219,8 @@ def transit_keys(transit: Transit) -> TransitKeys:
             raise UsageError(
                 Problem(
                     Code.BAD_NAME,
-                    f"`{part[:100]}` is no name of a key, a mount or a namespace",
+                    f"`{part[:100]}` is not a valid name of a key, a mount or a"
+                    " namespace",
                     help="use letters, digits, `-`, `_` and `.`",
                 )
             )
@@ -249,9 +254,9 @@ class TransitKeys:
         found = self._data(f"keys/{self._transit.key}", None)
         if found.get("derived") is not True or found.get("type") not in _KINDS:
             raise no_key(
-                f"the key `{self._transit.name}` is not derived, or of a kind that"
-                " does not fit",
-                "make one with  type=aes256-gcm96 derived=true",
+                f"the key `{self._transit.name}` is not derived, or has an"
+                " unsupported type",
+                "create one with  type=aes256-gcm96 derived=true",
             )
         latest = found.get("latest_version")
         if not isinstance(latest, int) or isinstance(latest, bool) or latest < 1:
@@ -273,7 +278,7 @@ class TransitKeys:
         except ValueError:
             data_key = b""
         if len(data_key) != KEY_BYTES:
-            raise broken(context.id, "its wrapped key is none")
+            raise broken(context.id, "its wrapped key is invalid")
         return data_key
 
     def rewrap(self, wrapped: Wrapped, context: Context) -> Wrapped:
@@ -287,12 +292,12 @@ class TransitKeys:
         text = wrapped.data.decode("latin-1")
         found = _WRAPPED.fullmatch(text)
         if found is None:
-            raise broken(context.id, "its wrapped key is none of this service")
+            raise broken(context.id, "its wrapped key is not from this service")
         if wrapped.key_id != f"{self._transit.name}/v{found[1]}":
             raise no_key(
-                f"the key of `{context.id}` is wrapped under another one than"
+                f"the key of `{context.id}` is wrapped under a key other than"
                 f" `{self._transit.name}`",
-                "name the key that it was wrapped with",
+                "use the key that it was wrapped with",
             )
         sent = {"ciphertext": text, "context": _text(context.to_bytes())}
         return self._data(f"{verb}/{self._transit.key}", sent, context.id)
@@ -314,16 +319,17 @@ class TransitKeys:
         said = found.get("errors")
         words = " ".join(map(str, said)) if isinstance(said, list) else ""
         if of and status == 400 and any(known in words for known in _FOREIGN):
-            raise broken(of, "its wrapped key is not for it")
+            raise broken(of, "its wrapped key is for something else")
         # What the service says is not repeated: it may quote what was sent.
         raise no_key(
-            f"the key service refuses `{self._transit.name}` (status {status})",
-            "look at its log: is the key there, and may the token use it?",
+            f"the key service rejects `{self._transit.name}` (status {status})",
+            "check its log: the key must exist, and the token must be allowed to use"
+            " it",
         )
 
 
 def _odd() -> UnavailableError:
-    return no_key("the key service answers with something else than a key")
+    return no_key("the key service sent a response that is not a key")
 
 
 def _text(data: bytes) -> str:

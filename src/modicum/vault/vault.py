@@ -67,7 +67,7 @@ class EncryptedVault:
             with content_of(folder, names) as file:
                 data = file.read()
         if digest(data) != sealed.digest:
-            raise broken(names.id, "its bytes are others")
+            raise broken(names.id, "its contents differ")
         key = self._keys.unwrap(record.wrapped, record.context)
         return b"".join(decrypted(io.BytesIO(data).read, key, names))
 
@@ -89,7 +89,7 @@ class EncryptedVault:
                 while read(_READ_BYTES):
                     pass
         if context != Context(identifier, hashing.hexdigest()):
-            raise broken(identifier, "its bytes are others")
+            raise broken(identifier, "its contents differ")
         return Sealed(identifier, context.digest)
 
     def shred(self, identifier: str) -> None:

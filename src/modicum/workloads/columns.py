@@ -123,7 +123,8 @@ def _check_rising(starts: Integers, attributes: Integers, row_of: Integers) -> N
     if len(wrong):
         problem = Problem(
             Code.DUPLICATE_NAME,
-            f"the attributes of the request in row {row_of[wrong[0]] + 1} are not increasing",
+            f"the attributes of the request in row {row_of[wrong[0]] + 1} are not"
+            " increasing",
             help="sort their numbers, without duplicates",
         )
         raise InputError(problem)

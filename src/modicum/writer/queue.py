@@ -163,7 +163,8 @@ def too_long(length: int) -> UnavailableError:
     return UnavailableError(
         Problem(
             Code.LEDGER_BUSY,
-            f"{length} requests are already waiting for this ledger, or this one is too large",
+            f"{length} requests are already waiting for this ledger, or this one is"
+            " too large",
             notes=("nothing was changed",),
             help="try again later, with fewer at once",
         )

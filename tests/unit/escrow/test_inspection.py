@@ -85,7 +85,7 @@ from sklearn.linear_model import Ridge
 
 
 def score(tables, arguments, reference):
-    """Return the entropy of counts, as a share of the greatest."""
+    """Return the entropy of counts, as a share of the largest."""
     rows = tables["counts"]["rows"]
     counts = [max(row[1], 0) for row in rows]
     total = sum(counts)

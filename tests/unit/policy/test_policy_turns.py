@@ -428,7 +428,12 @@ def test_groups_begin_and_cease_to_take_turns() -> None:
         (
             "{active: 1}",
             "{active: 1, slack: 0.5}",
-            [(Verdict.SAME, "slack 0 -> 0.5: the unlocked share is the same at every age")],
+            [
+                (
+                    Verdict.SAME,
+                    "slack 0 -> 0.5: the unlocked share is the same at every age",
+                )
+            ],
         ),
         (
             "{active: 12}",

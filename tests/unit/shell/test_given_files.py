@@ -24,7 +24,9 @@ def test_rows_are_told_by_the_end_of_the_name(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"\xff\x00rows")
         assert read_rows(tmp_path / name) == (b"\xff\x00rows", media)
     for name in ("a.txt", "csv", "a.csv.gz"):
-        with pytest.raises(InputError, match="does not have the name of a CSV or Parquet file"):
+        with pytest.raises(
+            InputError, match="does not have the name of a CSV or Parquet file"
+        ):
             read_rows(tmp_path / name)
     with pytest.raises(InputError, match=r"cannot read .*gone\.csv: no such file"):
         read_rows(tmp_path / "gone.csv")

@@ -140,7 +140,7 @@ def test_every_axis_has_a_title_and_a_unit(name: str, kind: str, number: int) ->
         assert axes.get_title(loc="left")
         assert axes.get_xlabel()
         words = f"{axes.get_xlabel()} {axes.get_ylabel()}"
-        assert any(unit in words for unit in ("people", "%", "part of the greatest"))
+        assert any(unit in words for unit in ("people", "%", "part of the largest"))
 
 
 @EVERY
@@ -252,7 +252,7 @@ def test_what_was_asked_for_is_a_line() -> None:
             if line.get_linestyle() == "--"
         ]
         assert [set(np.asarray(line.get_ydata())) for line in dashed] == [{0.5}]
-        assert dashed[0].get_label() == "asked for: at least 0.5"
+        assert dashed[0].get_label() == "target: at least 0.5"
     for shown in (STUDIES["two groups"], replace(STUDIES["count"], wanted=None)):
         lines = risk_ranges(shown).axes[0].lines
         assert all(line.get_linestyle() != "--" for line in lines)
@@ -300,8 +300,8 @@ def test_every_number_below_an_axis_belongs_to_its_bar() -> None:
 
 def test_nobody_and_nothing_is_said_in_words() -> None:
     said = texts(risk_ranges(STUDIES["nobody"]))
-    assert "there is nobody in the table" in said
-    assert "there is nobody in the table" in texts(risk_groups(STUDIES["nobody"]))
+    assert "the table has no people" in said
+    assert "the table has no people" in texts(risk_groups(STUDIES["nobody"]))
     assert (
         texts(risk_ranges(STUDIES["public, no candidates"])).count(
             "there are no candidates"
@@ -311,7 +311,7 @@ def test_nobody_and_nothing_is_said_in_words() -> None:
     seen = STUDIES["nobody"].seen
     assert seen is not None
     empty = risk_histogram(STUDIES["nobody"], seen.histograms[0])
-    assert "there is nobody in the table" in texts(empty)
+    assert "the table has no people" in texts(empty)
 
 
 def test_a_picture_of_a_choice_that_makes_no_promise() -> None:
@@ -515,13 +515,13 @@ def test_the_table_of_ranges_has_the_numbers_that_are_drawn(name: str) -> None:
     for one, cell in zip(shown.candidates, column(table, "Meets"), strict=True):
         assert (
             cell
-            == {True: "yes", False: "no", None: "not looked at"}[passes[one.epsilon]]
+            == {True: "yes", False: "no", None: "not evaluated"}[passes[one.epsilon]]
         )
 
 
 def test_half_widths_as_a_part_of_an_answer() -> None:
     shown = STUDIES["sixty"]
-    cells = column(ranges_table(shown), "The same, % of that of 2025")
+    cells = column(ranges_table(shown), "Also in % of that of 2025")
     assert cells == [at_most(one.half_width / 200) for one in shown.candidates]
 
 
@@ -560,7 +560,7 @@ def test_the_table_in_units_rounds_losses_up() -> None:
     assert units_table(STUDIES["nobody"]).rows[0] == ("0.1", "nobody", *"-----")
     assert units_table(STUDIES["public"]).titles == (
         "Epsilon",
-        "Least RDR, people",
+        "Smallest RDR, people",
         "Greatest",
     )
 

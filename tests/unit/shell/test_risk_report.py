@@ -114,7 +114,7 @@ def test_whom_a_page_is_for_stands_above_and_below(name: str) -> None:
         assert not [one for one in kinds if one and "banner" in one]
         return
     assert pieces.count(study.notice) == 2
-    heading = pieces.index("Disclosure risk of a question", 1)
+    heading = pieces.index("Disclosure risk of a query", 1)
     assert pieces[-1] == study.notice == pieces[heading - 1]
     kinds = [value for name, value in reader.attributes if name == "class"]
     assert [one for one in kinds if one and one.endswith(" banner")] == [
@@ -148,7 +148,7 @@ def test_hostile_text_is_only_said() -> None:
     )
     assert "script" not in reader.tags
     assert reader.said.count(HOSTILE) >= 5
-    assert any(HOSTILE in one for one in reader.said if one.startswith("Greatest RDR"))
+    assert any(HOSTILE in one for one in reader.said if one.startswith("Largest RDR"))
     assert any(HOSTILE in one for one in reader.said if one.startswith("The same, %"))
     for _, root in pictures(reader):
         assert not [one for one in root.iter() if one.tag.endswith("script")]
@@ -182,7 +182,7 @@ def test_what_a_page_that_may_be_released_says() -> None:
         words.CLAIMS[Claim.DP],
         words.ANY_TABLE,
         "A release at the chosen epsilon kind: laplace, l1: 1, scale: 1",
-        "The greatest of all that would pass 1",
+        "The largest candidate that meets the target 1",
     ):
         assert words_ in told
     for words_ in ("Median", "99 %", "People in the table", "own epsilon"):
@@ -214,12 +214,12 @@ def test_all_that_must_be_charged_is_said() -> None:
             assert len(whole) == 1
             for key, value in described.items():
                 assert f"{key}: {value}" in whole[0]
-        assert "(epsilon 0.75)" in lines["The choice itself, whatever it finds"]
+        assert "(epsilon 0.75)" in lines["The choice itself, whatever its result"]
     refused = Choice(
         None, Claim.DP, "private-selection", "so", charge=Charge(None, spent)
     )
     assert list(dict(words.charged(refused))) == [
-        "The choice itself, whatever it finds"
+        "The choice itself, whatever its result"
     ]
 
 
@@ -228,7 +228,7 @@ def test_noise_in_words() -> None:
         "Laplace noise on each of 6 numbers, of scale 1.5 divided by epsilon"
     )
     exact = words.noise_words(GAUSSIAN)
-    assert "the least that is enough for epsilon and delta 1e-6" in exact
+    assert "the smallest sufficient noise for epsilon and delta 1e-6" in exact
     assert "L2 sensitivity of 1600" in exact
     classical = words.noise_words(replace(GAUSSIAN, calibration="published"))
     assert "classical" in classical
@@ -243,7 +243,7 @@ def test_too_many_groups_for_a_picture_have_a_table() -> None:
         replace(one, groups=one.groups * many) for one in study.candidates
     )
     reader = read(risk_report(replace(study, seen=seen, candidates=candidates)))
-    assert "More than 6 groups have a table only." in said(reader)
+    assert "More than 6 groups are shown in a table only." in said(reader)
     assert [tag for tag in reader.tags if tag in {"img", "table"}] == [
         "img",
         "table",

@@ -332,7 +332,7 @@ def test_a_thread_that_waits_too_long_for_another_is_told_so(place: Place) -> No
 
 def test_reading_beside_a_turn_sees_what_is_committed(place: Place) -> None:
     if is_at_rest(place):
-        pytest.skip("a file at rest is not read during a turn")
+        pytest.skip("a file at rest is not supported during a turn")
     store, other = place.open(), place.open()
     append(store, numbered(1, 1))
     assert list(other.read(0)) == numbered(1, 1)

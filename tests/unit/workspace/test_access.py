@@ -416,7 +416,9 @@ def test_a_unit_that_is_another_one_by_now_bounds_nobody(
     ws = workspace(tmp_path, policy=None)
     (problem,) = refused(ws, "old").problems
     assert problem.code is Code.POLICY_CONFLICT
-    assert problem.notes == (f"the unit `{unit}` had another definition when it was charged",)
+    assert problem.notes == (
+        f"the unit `{unit}` had another definition when it was charged",
+    )
     ws.submit(described("new"))
     assert exported(ws, "new").grants
     # What was changed back was another one meanwhile.

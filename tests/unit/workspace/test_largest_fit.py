@@ -391,7 +391,9 @@ def test_what_cannot_help_is_said_at_once() -> None:
     fit = largest_fit(trials(static, policy(), full), "periods")
     assert fit.why == ("it reads `born`, which covers all periods",)
     fits = trials(release("asked", mechanism()), policy())
-    assert largest_fit(fits, "where").why == ("all of it is allowed: nothing is left out",)
+    assert largest_fit(fits, "where").why == (
+        "all of it is allowed: nothing is left out",
+    )
 
 
 def test_rows_are_not_chosen_by_what_is_not_read() -> None:

@@ -420,7 +420,9 @@ def test_a_plan_takes_no_id_that_somebody_else_asks_for(tmp_path: Path) -> None:
     ann.governance.request(wanted, reason="for the report")
     (other,) = requests(described("b", "0.05"))
     plan = ws.rounds.plan([other])
-    assert plan.why_not("b") == ("somebody else requested another release with this id",)
+    assert plan.why_not("b") == (
+        "somebody else requested another release with this id",
+    )
     eager = asked_anew(plan, "b", outcome=Outcome.ACCEPTED, text=other.text(), why=())
     with pytest.raises(ConflictError, match="somebody else asks") as refused:
         ws.rounds.commit(forged(plan, accepted=("b",), asked=eager))

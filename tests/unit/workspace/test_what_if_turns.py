@@ -149,7 +149,8 @@ def test_a_log_without_turns_is_remarked(turns: Sequence[Body], missing: str) ->
     found = what_if(history, turning())
     assert allowed(found) == {"a": False}
     assert found.remarks == (
-        f"`rotation` unlocks nothing, because {missing}: whatever matches a rule of `user`"
+        f"`rotation` unlocks nothing, because {missing}: whatever matches a rule of"
+        " `user`"
         " is denied",
     )
     assert what_if(history, compiled(GROUPED)).remarks == ()

@@ -171,7 +171,9 @@ def check_relation(proven: str, wanted: str) -> None:
         Problem(
             Code.NOT_SUPPORTED,
             "no guarantee under `substitute` implies one under `add-remove`",
-            notes=("only one of them allows publishing the size of the data at no cost",),
+            notes=(
+                "only one of them allows publishing the size of the data at no cost",
+            ),
             help="prove the guarantee of the mechanism under `add-remove`",
         )
     )

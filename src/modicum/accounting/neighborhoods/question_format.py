@@ -325,9 +325,7 @@ def _no_id_twice(read: list[tuple[Entry, Draw | None]], node: Node) -> None:
     seen: set[str] = set()
     for entry, _ in read:
         if entry.id in seen:
-            raise fail(
-                Code.DUPLICATE_NAME, f"two entries are named `{entry.id}`", node
-            )
+            raise fail(Code.DUPLICATE_NAME, f"two entries are named `{entry.id}`", node)
         seen.add(entry.id)
 
 

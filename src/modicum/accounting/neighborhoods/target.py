@@ -167,7 +167,9 @@ def _check_users(target: Users, axes: Mapping[str, Axis]) -> None:
             Code.UNKNOWN_ATTRIBUTE, f"no numeric axis is named `{target.along}`"
         )
     if target.along is None and (target.windows or target.at_most):
-        raise _wrong(Code.MISSING_KEY, "windows and bounds on days need an axis of time")
+        raise _wrong(
+            Code.MISSING_KEY, "windows and bounds on days need an axis of time"
+        )
     if target.at_most is not None and not 1 <= target.at_most <= _DAYS_MAX:
         raise _wrong(
             Code.OUT_OF_RANGE,
@@ -184,7 +186,9 @@ def _check_users(target: Users, axes: Mapping[str, Axis]) -> None:
         )
     for window in target.windows or ():
         if window.low.denominator != 1 or window.high.denominator != 1:
-            raise _wrong(Code.OUT_OF_RANGE, f"the ends of a window are integers, got {window}")
+            raise _wrong(
+                Code.OUT_OF_RANGE, f"the ends of a window are integers, got {window}"
+            )
 
 
 def _wrong(code: Code, message: str) -> InputError:

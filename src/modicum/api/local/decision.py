@@ -180,7 +180,8 @@ class Decision(msgspec.Struct, frozen=True):
             raise UsageError(
                 Problem(
                     Code.NOT_SUPPORTED,
-                    f"{self.release} was decided in a batch, and cannot be examined further",
+                    f"{self.release} was decided in a batch, and cannot be examined"
+                    " further",
                     help="check it alone",
                 )
             )

@@ -282,7 +282,8 @@ def refuse_other(
                 f"release `{recorded.id}` is {known.status.value}: its loss is not"
                 " counted, and its id cannot be reused",
                 mark,
-                help="submit it under a new id; if it was published, record it under a new id",
+                help="submit it under a new id; if it was published, record it under a"
+                " new id",
             )
         )
 

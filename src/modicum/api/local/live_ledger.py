@@ -107,7 +107,7 @@ class LiveLedger:
                 Problem(
                     Code.LEDGER_MISSING,
                     f"there is no ledger at {self._store.name}",
-                    help="make one with  modicum init --policy policy.yaml",
+                    help="create one with  modicum init --policy policy.yaml",
                 )
             )
 
@@ -185,7 +185,10 @@ class LiveLedger:
                     Code.CLOCK_JUMPED,
                     f"the clock of this machine jumped: it shows {now[:19]}Z, but by"
                     f" elapsed time it is {believed[:19]}Z",
-                    notes=("nothing was written, so that no reservation expires by mistake",),
+                    notes=(
+                        "nothing was written, so that no reservation expires by"
+                        " mistake",
+                    ),
                     help="correct the clock; if it is right now, confirm that with "
                     " modicum ledger annotate 'the clock is right: …'  on this machine",
                 )
@@ -262,7 +265,8 @@ class LiveLedger:
         known, head = self._read_to
         if known and not is_entry(next(iter(read(known - 1)), None), head):
             raise lost_entries(
-                self._store.name, f"entry {known} differs from the one that was read before"
+                self._store.name,
+                f"entry {known} differs from the one that was read before",
             )
 
     def _refuse_shorter(self, read: Reader, seq: int) -> None:

@@ -48,7 +48,9 @@ def past_point(
     """
     if isinstance(point, int):
         if not 1 <= point <= state.seq:
-            raise _unknown(f"there is no entry {point} yet: the ledger has {state.seq} entries")
+            raise _unknown(
+                f"there is no entry {point} yet: the ledger has {state.seq} entries"
+            )
         return PastPoint(point, _time_of(point, store))
     at = _read_time(point)
     if at > now:

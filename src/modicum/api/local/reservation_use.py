@@ -59,10 +59,10 @@ def with_noise(
         drawn = sorted(name for name in RELEASE_KINDS if _noise_of(name))
         raise fail(
             Code.DOES_NOT_FIT,
-            f"`{mechanism.name}` is `{mechanism.kind}`: modicum draws discrete noise only",
+            f"`{mechanism.name}` is `{mechanism.kind}`: modicum draws discrete noise"
+            " only",
             notes=("the noise must be the noise that is priced",),
-            help=f"reserve  {'  or  '.join(drawn)},  with a step size"
-            " that you choose",
+            help=f"reserve  {'  or  '.join(drawn)},  with a step size that you choose",
         )
     if mechanism.sampled:
         raise fail(
@@ -75,7 +75,8 @@ def with_noise(
         raise fail(
             Code.MISSING_KEY,
             f"`{mechanism.name}` is reserved without `{noise.scale}`",
-            help=f"reserve it with `{noise.scale}` and `sensitivity`, not with its cost",
+            help=f"reserve it with `{noise.scale}` and `sensitivity`, not with its"
+            " cost",
         )
     exact = known[noise.scale]
     scale = _float_above(exact) if noise.made is None else exact
@@ -116,7 +117,8 @@ def _whole(values: Iterable[SupportsIndex]) -> list[int]:
     raise InputError(
         Problem(
             Code.DATA_NOT_AS_DECLARED,
-            "noise is added to a list of integers, and the list contains something else",
+            "noise is added to a list of integers, and the list contains something"
+            " else",
             help="round to multiples of a step, and count in steps; the sensitivity"
             " is that of the rounded numbers",
         )

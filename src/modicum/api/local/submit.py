@@ -375,7 +375,9 @@ def _not_counted(decision: Decision) -> Decision:
 
 def _denied_before(decision: Decision, seq: int) -> Decision:
     """Return a denial that the log tells of already, and where."""
-    notice = f"denied before, with entry {seq}; nothing changed, and no entry was written"
+    notice = (
+        f"denied before, with entry {seq}; nothing changed, and no entry was written"
+    )
     return replace(decision, notices=(*decision.notices, notice))
 
 

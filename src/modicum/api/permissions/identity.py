@@ -130,7 +130,8 @@ def refuse_joined(name: str, roles: Iterable[Role]) -> None:
             raise AccessError(
                 Problem(
                     Code.DUTIES_JOINED,
-                    f"`{name}` is {one.value} and {other.value}: these roles must be separate",
+                    f"`{name}` is {one.value} and {other.value}: these roles must be"
+                    " separate",
                     notes=(
                         "an auditor changes nothing, and an admin decides nothing"
                         " about budgets",

@@ -114,7 +114,8 @@ class Worker:
                 Problem(
                     Code.UNKNOWN_VERSION,
                     f"the worker for {runner.library} uses version"
-                    f" {greeting.protocol} of the protocol, and this is version {PROTOCOL}",
+                    f" {greeting.protocol} of the protocol, and this is version"
+                    f" {PROTOCOL}",
                     help="restart this program: modicum was upgraded",
                 )
             )

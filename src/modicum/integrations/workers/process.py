@@ -50,7 +50,7 @@ def started(
             Problem(
                 Code.FILE_UNREADABLE,
                 f"{str(python)[:200]} could not be run"
-                f" ({error.strerror or 'permission denied'})",
+                f" ({error.strerror or 'system error'})",
                 help=f"give the Python of an environment with  {runner.install}",
             )
         ) from None

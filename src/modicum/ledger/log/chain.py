@@ -54,7 +54,10 @@ class LaterEntryError(ChainBreakError):
         problem = Problem(
             Code.NOT_A_LEDGER,
             f"entry {seq} was written by a later version of modicum: {why}",
-            notes=("the ledger is not broken; restoring a backup would lose recorded losses",),
+            notes=(
+                "the ledger is not broken; restoring a backup would lose recorded"
+                " losses",
+            ),
             help="use the version that wrote it, or a newer one",
         )
         self.problems = (problem,)

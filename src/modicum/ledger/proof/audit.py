@@ -215,7 +215,9 @@ class _Replay:
 
     def _check_order(self, event: Event, seq: int) -> None:
         if event.version < self._version:
-            raise ChainBreakError(seq, "its version is older than that of an earlier entry")
+            raise ChainBreakError(
+                seq, "its version is older than that of an earlier entry"
+            )
         if event.version >= _ORDERED_SINCE and event.at < self.state.at:
             raise ChainBreakError(seq, "it is older than the entry before it")
         self._version = event.version

@@ -60,7 +60,9 @@ def loss_changes(records: Iterable[Record], state: State) -> Iterator[LossChange
             if again.seq == state.seq:
                 break
     if again.head != state.head:
-        raise ChainBreakError(again.seq, "the log differs from the one that was read before")
+        raise ChainBreakError(
+            again.seq, "the log differs from the one that was read before"
+        )
 
 
 class Followed:

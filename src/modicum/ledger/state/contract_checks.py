@@ -157,7 +157,7 @@ def _too_many(
     if sum(one.is_open(at) for one in theirs) >= limits.contracts_max:
         return (
             f"`{by}` already has {limits.contracts_max} open contracts on"
-            " `{name}`, the limit of its owners"
+            f" `{name}`, the limit of its owners"
         )
     bits = _bits(contract)
     for person in _told(contract) if bits else ():

@@ -142,7 +142,8 @@ def register(
         )
     if not ownership.is_owner(by):
         raise _impossible(
-            f"`{by}` does not own the data set `{body.id}`", "only an owner can register it"
+            f"`{by}` does not own the data set `{body.id}`",
+            "only an owner can register it",
         )
     _refuse_odd_limits(body)
     last = 0 if known is None else known.last
@@ -200,9 +201,7 @@ def hear(
     version, last = waiting(data, body.id, body.content), said[-1]
     known = data[version.id]
     if not known.ownership.is_owner(last.by) or last.roles != (OWNER,):
-        raise _impossible(
-            f"`{last.by}` is not an owner of the data set `{body.id}`"
-        )
+        raise _impossible(f"`{last.by}` is not an owner of the data set `{body.id}`")
     _look_again(known, version, said)
 
 
@@ -226,7 +225,8 @@ def shred(data: Mapping[str, DataSet], body: DataShredded, by: str) -> None:
     known = data[body.id]
     if not known.ownership.is_owner(by):
         raise _impossible(
-            f"`{by}` does not own the data set `{body.id}`", "only an owner can shred it"
+            f"`{by}` does not own the data set `{body.id}`",
+            "only an owner can shred it",
         )
     if version.shredded:
         raise _impossible(

@@ -97,7 +97,8 @@ def next_status(standing: Standing, body: Body, at: str) -> ReleaseStatus:
 
 
 _ANEW = (
-    "its reservation was released, and its id cannot be reused: submit it under a new id"
+    "its reservation was released, and its id cannot be reused: submit it under a"
+    " new id"
 )
 #: What one can do with a release that is not where a step begins, by where it is.
 _REMEDIES: Mapping[ReleaseStatus, str] = MappingProxyType(
@@ -105,8 +106,10 @@ _REMEDIES: Mapping[ReleaseStatus, str] = MappingProxyType(
         ReleaseStatus.RESERVED: "start it first; starting a release accounts for"
         " reading rows",
         ReleaseStatus.STARTED: "it stays spent: rows may have been read; if your own"
-        " start got no response and nobody else runs it, continue, and publish it at the end",
-        ReleaseStatus.PUBLISHED: "it is published and stays spent: nothing is left to do",
+        " start got no response and nobody else runs it, continue, and publish it at"
+        " the end",
+        ReleaseStatus.PUBLISHED: "it is published and stays spent: nothing is left to"
+        " do",
         ReleaseStatus.CANCELED: _ANEW,
         ReleaseStatus.EXPIRED: _ANEW,
         ReleaseStatus.RECORDED: "it is a past release and is counted: nothing is left"

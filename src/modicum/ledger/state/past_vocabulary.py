@@ -153,7 +153,8 @@ def dropped_attributes(
     return {
         ATTRIBUTE + one: Problem(
             Code.ATTRIBUTE_DROPPED,
-            f"the attribute `{one}` is removed, and one of {others} may be its new name",
+            f"the attribute `{one}` is removed, and one of {others} may be its new"
+            " name",
             notes=(
                 "past releases count by its name, and would no longer count under"
                 " another one",

@@ -240,7 +240,8 @@ def requested_by_another(
             notes=()
             if corrects
             else ("only the requester may change or withdraw a request",),
-            help="withdraw that correction, and request it again:  modicum request withdraw"
+            help="withdraw that correction, and request it again:  modicum request"
+            " withdraw"
             f" {known.release}"
             if corrects
             else "give another release a different id",

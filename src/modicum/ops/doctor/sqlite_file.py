@@ -48,9 +48,9 @@ def _check_turn(path: Path) -> Finding:
             name, Status.FAIL, says, "find the process that holds the ledger's .lock"
         )
     except OSError as error:
-        reason = (error.strerror or "it cannot be had").lower()
+        reason = (error.strerror or "it is not available").lower()
         remedy = "let this user write the files .lock and .queue next to the ledger"
-        return Finding(name, Status.FAIL, f"cannot be had: {reason}", remedy)
+        return Finding(name, Status.FAIL, f"is not available: {reason}", remedy)
 
 
 def _check_room(path: Path) -> Finding:

@@ -32,7 +32,7 @@ def read_rows(path: Path) -> tuple[bytes, Literal["csv", "parquet"]]:
     try:
         return path.read_bytes(), media
     except OSError as error:
-        why = (error.strerror or "permission denied").lower()
+        why = (error.strerror or "system error").lower()
         problem = Problem(
             Code.FILE_UNREADABLE, f"cannot read {path}: {why}", help="correct the path"
         )

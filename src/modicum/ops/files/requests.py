@@ -140,7 +140,7 @@ def _visible(folder: Path) -> list[Path]:
     try:
         found = sorted(folder.iterdir(), key=lambda file: file.name)
     except OSError as error:
-        reason = (error.strerror or "permission denied").lower()
+        reason = (error.strerror or "system error").lower()
         problem = Problem(Code.FILE_UNREADABLE, f"cannot read {folder}: {reason}")
         raise InputError(problem) from error
     return [file for file in found if file.name[0] != "."]

@@ -63,8 +63,8 @@ class Optimum:
     def remark(self) -> str:
         """What is known of better choices, in words."""
         tenths = -(-self.gap.numerator * 1000 // self.gap.denominator)
-        within = f"no choice is worth {max(tenths, 1) / 10:g} % more"
-        return ("proven: " if self.proven else "not proven to be optimal: ") + within
+        within = f"the gap to the best choice is below {max(tenths, 1) / 10:g} %"
+        return ("proven: " if self.proven else "not proven optimal: ") + within
 
 
 def optimal(

@@ -117,7 +117,8 @@ def prices(types: tuple[RequestType, ...], setting: Setting) -> Prices:
             problem = Problem(
                 Code.OUT_OF_RANGE,
                 f"the mechanism of `{kind.name}` has its own delta",
-                help="simulations need mechanisms without delta; the ledger accepts both",
+                help="simulations need mechanisms without delta; the ledger accepts"
+                " both",
             )
             raise InputError(problem)
     caps = filter_for(setting.budget, setting.filter).caps

@@ -39,7 +39,9 @@ _SHORT = {
     "t": "\t",
     "r": "\r",
 }
-_ESCAPES = r"""a text may contain these escapes: \\ \" \' \n \t \r \uXXXX and \UXXXXXXXX"""
+_ESCAPES = (
+    r"""a text may contain these escapes: \\ \" \' \n \t \r \uXXXX and \UXXXXXXXX"""
+)
 _PIECE = re.compile(
     r"\\(?:(?P<short>[\\\"'ntr])|u(?P<four>[0-9a-fA-F]{4})|U(?P<eight>[0-9a-fA-F]{8}))"
     r"|(?P<plain>[^\\]+)"

@@ -95,8 +95,7 @@ def _one_or_more(node: Node, what: str) -> tuple[Node, ...]:
             Code.MISSING_KEY,
             f"an old value of {what} has no current value",
             node,
-            help="list its possible values, or leave it out: it then has all of"
-            " them",
+            help="list its possible values, or leave it out: it then has all of them",
         )
     return several
 

@@ -32,7 +32,8 @@ def read_rotation(node: Node | None, roles: Roles) -> RotationRule | None:
     rounds, slack, retired, openers = 1, Fraction(0), Retired.CLOSED, None
     with found.guard():
         active = fields.take(
-            "active", help="give the number of rounds that a group is active:  active: 12"
+            "active",
+            help="give the number of rounds that a group is active:  active: 12",
         )
         rounds = count(active, "`active`", at_least=1, at_most=ROUNDS_MAX)
     given = fields.take_optional("slack")
@@ -63,7 +64,9 @@ def _retired(node: Node) -> Retired:
 
 
 def _openers(node: Node, roles: Roles) -> tuple[str, ...]:
-    none = "`opened_by` needs at least one role; without the key, anybody may open rounds"
+    none = (
+        "`opened_by` needs at least one role; without the key, anybody may open rounds"
+    )
     return read_role_names(node, "`opened_by`", roles, none)
 
 

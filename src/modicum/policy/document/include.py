@@ -207,7 +207,8 @@ def _resolved(node: Scalar, path: str) -> str:
             Code.INCLUDE,
             f"`{node.text[:60]}` is not a path from the including file",
             node,
-            help="write it relative to the folder of this file, such as parts/units.yaml",
+            help="write it relative to the folder of this file, such as"
+            " parts/units.yaml",
         )
     for part in node.text.split("/"):
         if part == ".." and not parts:

@@ -101,7 +101,9 @@ def _sections() -> dict[str, Schema]:
             {**listed(person(), "its people", at_least=1), "uniqueItems": True},
             "the people of each role",
         ),
-        "keys": named(_signing_keys(), "the people who must sign, and their keys", key=person()),
+        "keys": named(
+            _signing_keys(), "the people who must sign, and their keys", key=person()
+        ),
         "approvals": listed(_approval(), "approvals of releases"),
         "activation": closed(
             _people(), ["need", "from"], "approvals of the next policy"
@@ -253,7 +255,9 @@ def _rotation() -> Schema:
     fates = [one.value for one in Retired]
     return closed(
         {
-            "active": whole(1, ROUNDS_MAX, "the number of rounds that a group is active"),
+            "active": whole(
+                1, ROUNDS_MAX, "the number of rounds that a group is active"
+            ),
             "slack": slack,
             "retired": words(fates, "the use of the budget left in retired groups"),
             "opened_by": listed(

@@ -31,7 +31,8 @@ def idle_turns(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
         if not grouped_through(unit, policy.vocabulary):
             yield Problem(
                 Code.NEVER_TRUE,
-                f"`rotation` applies to no rule of `{unit}`: it has no fixed user group",
+                f"`rotation` applies to no rule of `{unit}`: it has no fixed user"
+                " group",
                 rotation.mark,
                 notes=("the whole budget of these rules may be used at once",),
                 help=f"keep it if that is intended, or add `{unit}` to"

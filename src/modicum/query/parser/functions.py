@@ -171,8 +171,7 @@ def _numbers(node: exp.Expr, scope: Scope) -> ResolvedColumn:
     if found.column.type not in _NUMERIC:
         raise refused(
             Code.DOES_NOT_FIT,
-            f"`{found.column.name}` is not numeric: it is of type"
-            f" {found.column.type}",
+            f"`{found.column.name}` is not numeric: it is of type {found.column.type}",
             found.mark,
             reason=Reason("", "use COUNT, or another column"),
         )

@@ -130,8 +130,7 @@ def _refuse_ambiguous(node: exp.Expr, output: Key | Aggregate, scope: Scope) -> 
     if columns and not (is_column and columns == [output.column]):
         raise refused(
             Code.UNKNOWN_NAME,
-            f"`{node.name[:60]}` is both a column and the name of another"
-            " output",
+            f"`{node.name[:60]}` is both a column and the name of another output",
             scope.sql.mark_of(node),
             reason=Reason(
                 "engines resolve it differently",

@@ -193,7 +193,9 @@ class SqlText:
         is_word = kind not in ("VAR", *VALUES) or self.word(place) in CLAUSES
         if name is None or not is_word or self.kind(place + 1) in ("NUMBER", "STAR"):
             return None
-        return Reason("it is a reserved word of SQL", f'write the name in quotes: "{name}"')
+        return Reason(
+            "it is a reserved word of SQL", f'write the name in quotes: "{name}"'
+        )
 
     def called(self, node: exp.Expr) -> str:
         """Return the word that tells best what a node is, in capitals."""

@@ -67,8 +67,7 @@ def unit_key(
                 Code.DOES_NOT_FIT,
                 f"no table of the query has the column `{name}` of `{unit_name}`",
                 None,
-                help=f"name its column `{name}`, in the data and in the tables"
-                " file",
+                help=f"name its column `{name}`, in the data and in the tables file",
             )
         if name == unit.id:
             found.append((names.identity(reference), names.identity_text(reference)))

@@ -34,7 +34,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "median": {"size": 1, "style": {"marker": "o", "mfc": "white", "mec": "black"}},
     "p99": {"size": 0.5, "style": {"marker": "o", "color": "black"}},
 }
-_SHARES = {"median": "median", "p99": "99 % do not exceed"}
+_SHARES = {"median": "median", "p99": "99th percentile"}
 #: Where a bar stands, what it spans, and whose greatest it is a part of.
 _Bars: TypeAlias = list[tuple[float, Spread, Spread]]
 
@@ -59,12 +59,12 @@ def risk_groups(study: Study) -> Figure:
         figure, (axes,) = panels(4.2)
         begin(figure, study, groups_words(study))
         title = f"RDR of groups of people; {chosen_words(study)}"
-        label(axes, title, _across(study, shown), "RDR, part of the greatest of all")
+        label(axes, title, _across(study, shown), "RDR, share of the largest of all")
         axes.set_ylim(0, 1.06)
         if any(one.rdr is not None for one in shown):
             _legend(figure, *_draw(axes, study, shown))
         else:
-            draw_note(axes, "there is nobody in the table")
+            draw_note(axes, "the table has no people")
     return figure
 
 
@@ -82,13 +82,13 @@ def groups_words(study: Study) -> str:
     """Return what the figure shows, for who cannot see it."""
     names = ", ".join(group.name for group in study.groups)
     words = f"Range plot that compares these groups of people: {names}; "
-    return f"{words}{chosen_words(study)}. The table has all numbers."
+    return f"{words}{chosen_words(study)}. See the table for all numbers."
 
 
 def _across(study: Study, shown: Sequence[Candidate]) -> str:
     if len(shown) == len(study.candidates):
         return "epsilon"
-    return f"epsilon; {len(shown)} of {len(study.candidates)}, the table has all"
+    return f"epsilon; {len(shown)} of {len(study.candidates)}, all in the table"
 
 
 def _draw(
@@ -123,7 +123,7 @@ def _draw(
     if study.wanted is not None and study.wanted.statistic is not None:
         handles.append(_draw_wanted(axes, study.wanted, shown))
         tau, statistic = brief(study.wanted.tau), study.wanted.statistic
-        names.append(f"asked for: {statistic} of each at least {tau} of the largest")
+        names.append(f"target: {statistic} of each at least {tau} of the largest")
     return handles, names
 
 

@@ -25,7 +25,7 @@ def risk_histogram(study: Study, shown: Histogram) -> Figure:
         begin(figure, study, histogram_words(study, shown))
         label(axes, f"People at epsilon {brief(shown.epsilon)}", what, "people")
         if not shown.bins:
-            draw_note(axes, "there is nobody in the table")
+            draw_note(axes, "the table has no people")
         elif all(one.low == one.high for one in shown.bins):
             _draw_each(axes, shown)
         else:
@@ -41,10 +41,10 @@ def histogram_words(study: Study, shown: Histogram) -> str:
     what = quantity_words(study, shown)
     words = f"Histogram of people's {what} at epsilon {brief(shown.epsilon)}"
     if not shown.bins:
-        return f"{words}: there is nobody in the table."
+        return f"{words}: the table has no people."
     told = near if shown.quantity == "rdr" else at_most
     low, high = told(shown.bins[0].low), told(shown.bins[-1].high)
-    return f"{words}, from {low} to {high}. The table has all numbers."
+    return f"{words}, from {low} to {high}. See the table for all numbers."
 
 
 def _draw_each(axes: Axes, shown: Histogram) -> None:

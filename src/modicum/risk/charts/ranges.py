@@ -38,9 +38,9 @@ def risk_ranges(study: Study) -> Figure:
         figure, (alike, error) = panels(3.4, 2.3)
         begin(figure, study, ranges_words(study))
         people = "people are" if study.seen else "people are at least, in any table"
-        title = f"How alike {people}; {chosen_words(study)}"
-        label(alike, title, "epsilon", "RDR, part of the greatest")
-        title = f"How far the answer may be off{_of(study)}"
+        title = f"Similarity of {people}; {chosen_words(study)}"
+        label(alike, title, "epsilon", "RDR, share of the largest")
+        title = f"Error of the answer{_of(study)}"
         label(error, title, "epsilon", _unit(study))
         if study.candidates:
             _draw_ranges(alike, study)
@@ -60,13 +60,13 @@ def ranges_words(study: Study) -> str:
     words += f"{chosen_words(study)}."
     chosen = study.chosen
     if chosen is not None:
-        words += f" There half the 95 % interval is {at_most(chosen.half_width)}"
+        words += f" There, half of the 95 % interval is {at_most(chosen.half_width)}"
         words += f" {study.asked.unit}"
         if chosen.rdr is not None:
-            words += f", and the least indicator is {at_least(chosen.rdr.ratio)}"
-            words += " of the greatest"
+            words += f", and the smallest indicator is {at_least(chosen.rdr.ratio)}"
+            words += " of the largest"
         words += "."
-    return f"{words} The table has all numbers."
+    return f"{words} See the table for all numbers."
 
 
 def _draw_ranges(axes: Axes, study: Study) -> None:
@@ -76,7 +76,7 @@ def _draw_ranges(axes: Axes, study: Study) -> None:
     spreads = [one.rdr for one in study.candidates]
     there = [(place, one) for place, one in enumerate(spreads) if one is not None]
     if not there:
-        draw_note(axes, "there is nobody in the table")
+        draw_note(axes, "the table has no people")
         return
     colors = [
         _CHOSEN_BAR if study.candidates[place] is study.chosen else _BAR
@@ -90,12 +90,12 @@ def _draw_ranges(axes: Axes, study: Study) -> None:
         color=colors,
         edgecolor="black",
         linewidth=0.8,
-        label="from the least to the greatest",
+        label="from the smallest to the largest",
     )
     _mark_people(axes, there)
     if study.wanted is not None and study.wanted.statistic is None:
         tau = float(study.wanted.tau)
-        words = f"asked for: at least {brief(study.wanted.tau)}"
+        words = f"target: at least {brief(study.wanted.tau)}"
         axes.axhline(tau, color="black", ls="--", lw=1.5, label=words, zorder=3)
     _legend_below(axes)
 
@@ -105,7 +105,7 @@ def _mark_people(axes: Axes, there: list[tuple[int, Spread]]) -> None:
     size = 6 if len(there) <= 30 else 4.5
     looks: dict[str, dict[str, Any]] = {
         "median": {"marker": "o", "ms": size, "mfc": "white", "mec": "black"},
-        "99 % do not exceed": {"marker": "o", "ms": size / 2.2, "color": "black"},
+        "99th percentile": {"marker": "o", "ms": size / 2.2, "color": "black"},
     }
     for (name, look), which in zip(looks.items(), ("median", "p99"), strict=True):
         marks = [(place, spread, getattr(spread, which)) for place, spread in there]

@@ -57,7 +57,7 @@ def uncharged(choice: Choice) -> Choice:
         return choice
     caveat = (
         "Nothing was charged. `modicum risk choose --release ID --charge UNIT` charges"
-        " such a choice before it is made; then it may be told."
+        " such a choice before it is made; it may then be disclosed."
     )
     told = _with_caveat(choice, caveat)
     return replace(told, claim=Claim.ADVICE, charge=None)
@@ -83,13 +83,13 @@ def must_be_of_persons(vocabulary: Vocabulary, charge: str, unit: str | None) ->
         raise ArgumentError(
             Problem(
                 Code.KEYS_CONFLICT,
-                f"an instance of `{charge}` is not what the query takes for a person",
+                f"an instance of `{charge}` is not a person of the query",
                 notes=(
                     f"a person is {'a row' if unit is None else f'one `{unit}`'};"
                     f" an instance is one `{known.id}`"
                     + (" in a period" if known.period is not None else ""),
                 ),
-                help=f"name a unit without a period as {argument('charge')}, and its"
+                help=f"give a unit without a period as {argument('charge')}, and its"
                 f" column as {argument('unit')}",
             )
         )
@@ -105,11 +105,10 @@ def _must_add_or_remove(charge: str, relation: Relation) -> None:
             Code.COST_NOT_DERIVABLE,
             f"no choice is proven for `{charge}`, whose neighbors are {relation}",
             notes=(
-                "how far a person moves an answer is measured with and without all her"
-                f" rows ({RELATION}); other rows in their place may move it twice as"
-                " far",
+                "the influence of a person is measured with and without all of their"
+                f" rows ({RELATION}); replacing rows may double it",
             ),
-            help=f"charge a unit whose neighbors are {RELATION}, or choose"
+            help=f"charge a unit whose neighbors are {RELATION}, or use"
             " as-published, for yourself only",
         )
     )

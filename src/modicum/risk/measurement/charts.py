@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: What is shown where nobody asked for an epsilon.
 NOT_ASKED = Choice(
-    None, Claim.ADVICE, "none", "no preference was given, so nothing was chosen"
+    None, Claim.ADVICE, "none", "no target was given, so nothing was chosen"
 )
 
 
@@ -114,7 +114,7 @@ def _written(place: Path, text: str) -> None:
             Problem(
                 Code.FILE_UNREADABLE,
                 f"the report cannot be written to {place}",
-                notes=(error.strerror or "permission denied",),
-                help="name a file in a folder that is there",
+                notes=(error.strerror or "system error",),
+                help="use a file in an existing folder",
             )
         ) from error

@@ -109,7 +109,7 @@ def chosen(risk: Risky, method: str, asked: Preference) -> Choice:
     """Return what is chosen in some way."""
     if method not in _METHODS:
         raise mistake(
-            f"there is no choice `{str(method)[:60]}`",
+            f"unknown choice `{str(method)[:60]}`",
             f"{argument('choice')} is one of " + ", ".join(_METHODS),
             Code.UNKNOWN_CHOICE,
             near=nearest(str(method), _METHODS),
@@ -126,8 +126,8 @@ def chosen(risk: Risky, method: str, asked: Preference) -> Choice:
     strange = asked.given() - way.needs - way.knows - _OF_PRIVATE
     if strange:
         raise mistake(
-            f"`{method}` knows no {', '.join(map(argument, sorted(strange)))}",
-            f"take as-published as {argument('choice')}, or leave it out",
+            f"`{method}` does not take {', '.join(map(argument, sorted(strange)))}",
+            f"use as-published as {argument('choice')}, or leave it out",
             Code.KEYS_CONFLICT,
         )
     if way.public:
@@ -151,10 +151,10 @@ _OF_PRIVATE: Final = frozenset({"allowance", "people", "eps_select"})
 def _meant(names: Set[str]) -> str:
     words: Mapping[str, str] = {
         "tau": "the ratio",
-        "max_variance": "the greatest variance",
+        "max_variance": "the largest variance",
         "allowance": "the number of people may be exposed more",
         "people": "the public number of people",
-        "eps_select": "what the choice may cost",
+        "eps_select": "the loss of the choice",
     }
     return " and ".join(f"{words[one]} ({argument(one)})" for one in sorted(names))
 
@@ -164,16 +164,16 @@ def _must_be_public(risk: Risky, method: str) -> None:
     if method != "data-independent":
         facts += risk.unbounded
         if risk.typed_by_rows:
-            facts += ("the types of the columns are found in the rows",)
+            facts += ("the column types are inferred from the rows",)
     if facts:
         raise InputError(
             Problem(
                 Code.NOT_BOUNDED,
                 f"`{method}` cannot be released: {facts[0]}",
                 notes=tuple(facts[1:]),
-                help="say what is public of"
+                help="give public values for"
                 f" {', '.join(map(argument, _PUBLIC_FACTS))} (of a CSV file or"
-                " a frame of pandas: write Parquet), or take as-published as"
+                " a frame of pandas: write Parquet), or use as-published as"
                 f" {argument('choice')}, for yourself only",
             )
         )
@@ -202,7 +202,7 @@ def _as_published(risk: Risky, asked: Preference) -> Choice:
         wanted.append(VarianceAtMost.of(asked.max_variance))
     if not wanted:
         raise mistake(
-            "nothing says what to prefer",
+            "no target is given",
             f"give {argument('tau')} or {argument('max_variance')}",
             Code.MISSING_KEY,
         )

@@ -92,7 +92,7 @@ def _table(where: Any, name: str) -> pa.Table:
         Problem(
             Code.WRONG_TYPE,
             f"the data{f' of `{name}`' if name else ''} is a {type(where).__name__}",
-            help="give a path, a frame of pandas or Polars, a relation of DuckDB, or"
+            help="give a path, a pandas or Polars data frame, a DuckDB relation, or"
             " an Arrow table",
         )
     )

@@ -72,8 +72,8 @@ def sensitivity_of(
 def unbounded_sums(question: Question, public: PublicBounds) -> tuple[str, ...]:
     """Return which sums have values that nothing bounds, in words."""
     return tuple(
-        f"nothing bounds the values of {one.called[:60]}: one of them could end the"
-        " query with an error"
+        f"the values of {one.called[:60]} have no bound: one of them could make the"
+        " query fail"
         for one in question.measures
         if one.aggregate == "sum" and public.of(one) is None
     )
@@ -89,7 +89,7 @@ def noise_of(
         dimensions = len(question.measures)
         if question.keys or question.obstacle:
             dimensions = max(1, influence.dimensions)
-            private.append("how many numbers the answer has is taken from the rows")
+            private.append("the number of values in the answer is taken from the rows")
     if given.mechanism == "laplace":
         return LaplaceNoise(sensitivity, dimensions), tuple(private)
     if given.delta is None:
@@ -115,8 +115,8 @@ def attributes_read(question: Question, given: Sequence[str] | None) -> list[str
         if column.lower() not in known:
             raise mistake(
                 f"the data has no column `{column[:60]}`",
-                f"name columns of the data as {argument('attributes')}; where the"
-                " policy calls one otherwise, write NAME=COLUMN",
+                f"give columns of the data as {argument('attributes')}; where the"
+                " policy uses another name, write NAME=COLUMN",
                 Code.UNKNOWN_ATTRIBUTE,
                 near=nearest(column, question.columns),
             )
@@ -127,7 +127,7 @@ def attributes_read(question: Question, given: Sequence[str] | None) -> list[str
         raise mistake(
             f"the query reads `{left[0][:60]}`, which {argument('attributes')} leaves"
             " out",
-            "name every column that it reads: what is left out escapes its rules",
+            "list every column that it reads: others escape their rules",
             Code.KEYS_CONFLICT,
         )
     return names

@@ -89,8 +89,8 @@ def _noise(question: Question, public: PublicBounds, given: NoiseGiven) -> Noise
     if dimensions is None:
         if question.keys or question.obstacle:
             raise _unknown(
-                "how many numbers the answer has is a fact about the rows",
-                f"say how many there can be ({argument('dimensions')})",
+                "the number of values in the answer depends on the rows",
+                f"give its maximum ({argument('dimensions')})",
             )
         dimensions = len(question.measures)
     if given.mechanism == "gaussian" and given.delta is None:

@@ -56,8 +56,8 @@ def conversions(engine: SqlEngine, question: Question) -> tuple[str, ...]:
     ]
     texts += [f"`USING ({one[:60]})`" for one in using if one.lower() != unit]
     return tuple(
-        f"{text}: an engine may convert it to compare it, and a row could end the query"
-        " with an error (TRY_CAST does not)"
+        f"{text}: an engine may convert it to compare it, and a row could make the"
+        " query fail (TRY_CAST does not)"
         for text in dict.fromkeys(texts)
     )
 
@@ -204,7 +204,7 @@ def _misunderstood(said: str, question: Question) -> InputError:
         return _mistake(
             Code.UNKNOWN_NAME,
             f"`{found[1][:60]}` may mean several columns",
-            "write the table's name before it",
+            "prefix it with the table name",
         )
     if found := _NO_FUNCTION.search(said):
         return _mistake(
@@ -216,7 +216,7 @@ def _misunderstood(said: str, question: Question) -> InputError:
         Code.DOES_NOT_FIT,
         "the query does not fit its tables",
         "correct the query",
-        note=f"DuckDB says: {first}",
+        note=f"DuckDB: {first}",
     )
 
 
@@ -270,10 +270,10 @@ def _must_have_the_same_ids(engine: SqlEngine, question: Question) -> None:
     raise InputError(
         Problem(
             Code.DOES_NOT_FIT,
-            "the tables tell persons by ids of different types",
+            "the person ids of the tables have different types",
             notes=tuple(told),
-            help="give them one type in all tables: compared as they are, ids could be"
-            " those of one person in a join, and of several in a table",
+            help="give them one type in all tables: otherwise ids may match in a join"
+            " and differ in a table",
         )
     )
 

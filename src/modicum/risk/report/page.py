@@ -62,21 +62,20 @@ caption { break-after: avoid; }
 CLAIMS: Mapping[Claim, str] = MappingProxyType(
     {
         Claim.DP: (
-            "What was chosen, or that nothing was, may be told to others. Together with"
-            " a release at the chosen epsilon it loses no more privacy than what must"
-            " be charged."
+            "The choice, or that there is none, may be disclosed. Together with a"
+            " release at the chosen epsilon, its loss is at most what must be charged."
         ),
         Claim.ADVICE: (
-            "This is advice to you, who see the data anyway. The epsilon follows from"
+            "This is advice for you, who can see the data. The epsilon follows from"
             " the rows without noise. A release at it is not differentially private,"
             " for any finite epsilon: whoever learns the epsilon, or that none was"
             " found, learns something of the rows. To release, choose in a way that"
             " does not read rows, or that charges the attributes that it reads."
         ),
         Claim.EXPERIMENTAL: (
-            "This is for study. The algorithm was published as private, and it is known"
-            " not to be so, or not proven. Nothing that it chose may be released as"
-            " differentially private."
+            "For study only. The algorithm was published as private, but its privacy is"
+            " disproven or unproven. Do not release its choice as differentially"
+            " private."
         ),
     }
 )
@@ -84,48 +83,47 @@ NOT_CHARGED: Mapping[Claim, str] = MappingProxyType(
     {
         Claim.DP: "Nothing: no row was read, and nothing was chosen.",
         Claim.ADVICE: (
-            "No charge would be enough: nothing is known to bound what a release at"
-            " this epsilon loses."
+            "No charge is enough: the loss of a release at this epsilon has no"
+            " known bound."
         ),
         Claim.EXPERIMENTAL: (
-            "No charge would be enough: nothing is known to bound what this algorithm"
-            " loses."
+            "No charge is enough: the loss of this algorithm has no known bound."
         ),
     }
 )
 INDICATOR = (
-    "The relative disclosure risk indicator (RDR) of a person is how far the noisy"
-    " answer is expected to be from the answer without her rows. Here it is divided by"
-    " the greatest RDR of anybody. A long bar says that a release treats people very"
-    " differently: those at the top of it stand out most. A short bar says that people"
-    " are alike; it does not say that they are safe. Only epsilon bounds that."
+    "The relative disclosure risk indicator (RDR) of a person is the expected"
+    " distance of the noisy answer from the answer without their rows. Here it is"
+    " divided by"
+    " the largest RDR. A long bar means that a release treats people"
+    " very differently: those at its top stand out most. A short bar means that people"
+    " are alike, not that they are safe. Only epsilon bounds that."
 )
 OWN_LOSS = (
-    "A person's own {loss} bounds what the release can reveal about her, with the rows"
-    " of all others held as they are. It is above that of the release for whoever moves"
-    " the answer by more than the noise was made for."
+    "A person's own {loss} bounds what the release can reveal about them, with the"
+    " rows of all others fixed. It exceeds that of the release for anyone who moves"
+    " the answer by more than the assumed sensitivity."
 )
 ANY_TABLE = (
-    "No row was read for these numbers: they go from somebody who does not move the"
-    " answer to somebody who moves it by as much as anybody can, and hold in every"
-    " table."
+    "No row was read for these numbers: they range from no influence on the answer"
+    " to the largest possible influence, and are valid for every table."
 )
 ERROR = (
-    "The half width says how far the noise alone may move the answer: in 95 of 100"
-    " releases it is within it, for each number of the answer on its own."
+    "The half width bounds the error from noise alone with 95 % probability, for"
+    " each value of the answer separately."
 )
 HISTOGRAM = (
-    "Counts go up by factors of ten, so that few people are seen beside many. Mind the"
-    " right end: that most people have a low number does not help those who have not."
+    "Counts are on a logarithmic scale, so that small groups are visible. Check the"
+    " right end: a low number for most people does not protect the others."
 )
 GROUPS = (
-    "Each group has a bar of its own, as a part of the greatest RDR of all people."
+    "Each group has a bar of its own, as a part of the largest RDR of all people."
     " Groups of very different size have ends that are hard to compare: the larger one"
     " has more people who may stand out."
 )
 PEOPLE_BESIDE = (
-    "The choice may be released, but not what this page shows of the people in the"
-    " table."
+    "The choice may be released, but not the facts on this page about people in"
+    " the table."
 )
 
 
@@ -136,7 +134,7 @@ def noise_words(noise: Noise) -> str:
     sensitivity = brief(noise.sensitivity)
     if isinstance(noise, GaussianNoise):
         how = {
-            "exact": "the least that is enough",
+            "exact": "the smallest sufficient noise",
             "published": "by the classical formula",
         }[noise.calibration]
         return (
@@ -161,7 +159,7 @@ def charged(choice: Choice) -> list[tuple[str, str]]:
     if choice.charge.selection is not None:
         selection = choice.charge.selection
         told = f"{_mechanism(selection.described())} (epsilon {brief(selection.eps)})"
-        found.append(("The choice itself, whatever it finds", told))
+        found.append(("The choice itself, whatever its result", told))
     if choice.charge.release is not None:
         told = _mechanism(choice.charge.release)
         found.append(("A release at the chosen epsilon", told))
@@ -182,10 +180,10 @@ def risk_report(study: Study) -> str:
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         element("meta", name="viewport", content="width=device-width"),
-        element("title", "Disclosure risk of a question"),
+        element("title", "Disclosure risk of a query"),
         element("style", Markup(RISK_STYLE)),
     )
-    main = element("main", element("h1", "Disclosure risk of a question"), *_all(study))
+    main = element("main", element("h1", "Disclosure risk of a query"), *_all(study))
     sheet = [*_banner(study, "first"), main, *_banner(study, "last")]
     body = element("body", element("div", *sheet, class_="sheet"))
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
@@ -198,7 +196,7 @@ def _banner(study: Study, place: str) -> Iterator[Markup]:
 
 
 def _all(study: Study) -> Iterator[Markup]:
-    yield _section("question", "The question", _question(study))
+    yield _section("question", "The query", _question(study))
     yield _section("choice", "The choice", _choice(study))
     yield _section("charge", "What must be charged", _charge(study))
     yield _section("ranges", "People at each epsilon", _ranges(study))
@@ -238,11 +236,13 @@ def _choice(study: Study) -> Iterator[Markup]:
         ("Method", element("code", choice.method)),
     ]
     if choice.uncapped is not None:
-        facts.append(("The greatest of all that would pass", brief(choice.uncapped)))
+        facts.append(
+            ("The largest candidate that meets the target", brief(choice.uncapped))
+        )
     yield _definitions(facts)
     found = list(caveats(study))
     if found:
-        yield element("h3", "What else must be known")
+        yield element("h3", "Notes")
         yield element("ul", *(element("li", one) for one in found))
 
 
@@ -267,7 +267,7 @@ def _groups(study: Study) -> Iterator[Markup]:
     if len(study.groups) <= GROUPS_MAX:
         yield from _picture(risk_groups(study), groups_table(study))
     else:
-        yield element("p", f"More than {GROUPS_MAX} groups have a table only.")
+        yield element("p", f"More than {GROUPS_MAX} groups are shown in a table only.")
         yield _numbers(groups_table(study))
 
 

@@ -109,9 +109,9 @@ def _passes(noise: Noise, epsilon: Fraction, tau: Fraction, form: Form) -> bool:
 
 def _why(chosen: Fraction | None, tau: Fraction, offered: int) -> str:
     met = (
-        "in every table, the indicator of somebody who does not move the answer is at"
-        f" least {brief(tau)} of that of somebody who moves it most"
+        "in every table, the indicator of a person without influence is at least"
+        f" {brief(tau)} of that of the person with the largest influence"
     )
     if chosen is None:
         return f"at none of {offered} epsilons it holds that {met}"
-    return f"{brief(chosen)} is the greatest of {offered} epsilons at which {met}"
+    return f"{brief(chosen)} is the largest of {offered} epsilons at which {met}"

@@ -91,7 +91,7 @@ def _choice(epsilon: Fraction, noise: Noise, cap: Fraction) -> Choice:
         epsilon=epsilon if reached else None,
         claim=Claim.DP,
         method=METHOD,
-        why=share if reached else f"{share}, which its noise does not reach",
+        why=share if reached else f"{share}, which its noise does not achieve",
         rows=(row,),
         charge=Charge(noise.described(epsilon)) if reached else None,
         caveats=(RELATIVE,) if reached else (RELATIVE, UNPROVEN),

@@ -138,9 +138,9 @@ def private_selection(
 
 def _why(chosen: Fraction | None, allowed: int, tau: Fraction) -> str:
     people = (
-        f"more than about {allowed} people would have an indicator of which that of"
-        f" somebody who is not affected is less than {brief(tau)}"
+        f"more than about {allowed} people would have an indicator so large that"
+        f" the ratio of an unaffected person to them is below {brief(tau)}"
     )
     if chosen is None:
-        return f"already at the least candidate it seems, with noise, that {people}"
-    return f"up to {brief(chosen)} it did not seem, with noise, that {people}"
+        return f"at the smallest candidate, the noisy test shows that {people}"
+    return f"up to {brief(chosen)} the noisy test did not show that {people}"

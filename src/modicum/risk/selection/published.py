@@ -93,10 +93,10 @@ def find_from_rdr(
 
 def _why(chosen: Fraction | None, words: str, offered: int, *, somebody: bool) -> str:
     if not somebody:
-        return "there is nobody in the table whose risk could be compared"
+        return "the table has no people whose risk could be compared"
     if chosen is None:
         return f"at none of {offered} candidates it holds that {words}"
-    return f"{brief(chosen)} is the greatest of {offered} candidates at which {words}"
+    return f"{brief(chosen)} is the largest of {offered} candidates at which {words}"
 
 
 def advice(noise: Noise) -> tuple[str, ...]:
@@ -126,8 +126,8 @@ def advice(noise: Noise) -> tuple[str, ...]:
 ODOMETER_METHOD = "only-above-what-was-spent"
 _NO_BOUND = (
     "The sum of these epsilons bounds no loss: each is computed from rows, and"
-    " refusals, which cost nothing, tell about them. A limit that is fixed in advance"
-    " does bound it."
+    " free refusals reveal facts about them. A limit fixed in advance does"
+    " bound it."
 )
 
 
@@ -201,8 +201,8 @@ def find_above_spent(
 
 PRI_METHOD = "find-epsilon-from-pri"
 _FORCED = (
-    "The output that passed is no draw of the mechanism: outputs near the exact answer"
-    " are rejected, each of them was drawn from rows, and none of that is charged."
+    "The accepted output is not a draw of the mechanism: outputs near the exact answer"
+    " are rejected, each was drawn from rows, and none of that is charged."
 )
 
 
@@ -268,9 +268,9 @@ def find_from_pri(
         row = _row(noise, epsilon, found, wanted)
         rows.append(row)
         if row.passes:
-            told = f"the output at {brief(epsilon)} is the first one that passed"
+            told = f"the output at {brief(epsilon)} is the first accepted one"
             return _choice(noise, epsilon, told, rows), output
-    return _choice(noise, None, "the output of no candidate passed", rows), None
+    return _choice(noise, None, "no output was accepted", rows), None
 
 
 def _row(noise: Noise, epsilon: Fraction, found: Numbers, tau: Fraction) -> Row:

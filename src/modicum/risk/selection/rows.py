@@ -77,21 +77,22 @@ def people_row(indicator: Indicator, epsilon: Fraction, *, passes: bool | None) 
 
 
 RELATIVE = (
-    "The indicator compares people; a ratio near 1 is no bound on what a release"
+    "The indicator compares people; a ratio near 1 does not bound what a release"
     " reveals. Epsilon is that bound. Both are of tables with and without all rows of"
     f" one person ({RELATION})."
 )
 FROM_ROWS = (
     "This epsilon is computed from rows without noise. A release at it is not"
-    " differentially private for any finite epsilon, and a refusal tells as much."
+    " differentially private for any finite epsilon, and a refusal reveals as much."
 )
 CHARGE_SELECTION = (
-    "The choice itself must be charged, before it is made and whatever it finds:"
+    "The choice itself must be charged, before it is made, whatever its result:"
     " `modicum risk choose --release ID --charge UNIT` does. A release at the chosen"
     " epsilon is charged on top, through a filter."
 )
 UNPROVEN = (
-    "The classical standard deviation does not reach some of these (epsilon, delta);"
+    "The classical standard deviation is not sufficient for some of these (epsilon,"
+    " delta);"
     " such candidates do not pass."
 )
 CLASSICAL = (
@@ -100,10 +101,12 @@ CLASSICAL = (
 )
 LESS_THAN_NOISE = (
     "The threshold is below three times the width of the noise it is compared with:"
-    " what is chosen is mostly chance."
+    " the choice is mostly random."
 )
 NOT_OWN_ROWS = (
-    "how far a person moves this answer depends on the rows of others,"
-    " so that no sensitivity of the choice is proven; nothing was read"
+    "the influence of a person on this answer depends on the rows of"
+    " others, so no sensitivity of the choice is proven; nothing was read"
 )
-UNREACHED = "the noise of no candidate reaches its epsilon and delta; nothing was read"
+UNREACHED = (
+    "no candidate has noise that achieves its epsilon and delta; nothing was read"
+)

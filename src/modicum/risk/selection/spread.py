@@ -38,9 +38,7 @@ class Spread:
     def of(cls, tau: Number, people: int) -> Spread:
         """Return the condition for numbers that are given."""
         known = count("the public number of people", people, least=1, by="people")
-        return cls(
-            at_least_zero("the greatest variance", tau, by="max_variance"), known
-        )
+        return cls(at_least_zero("the largest variance", tau, by="max_variance"), known)
 
     @property
     def steps(self) -> int:

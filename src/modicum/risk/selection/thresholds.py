@@ -55,7 +55,7 @@ class RatioAtLeast:
     @property
     def words(self) -> str:
         """The condition, in words."""
-        return f"the least indicator is at least {brief(self.tau)} of the greatest"
+        return f"the smallest indicator is at least {brief(self.tau)} of the largest"
 
     def holds(self, indicator: Indicator, epsilon: Fraction) -> bool:
         """Return whether it holds; exactly, for the published form."""
@@ -147,8 +147,8 @@ def _somebody(indicator: Indicator, group: str) -> bool:
     members = indicator.influence.members
     if group not in members:
         raise mistake(
-            f"there is no group `{group}`",
-            "name groups of people that the influence was computed for"
+            f"unknown group `{group}`",
+            "use groups of people that the influence was computed for"
             f" ({argument('groups')})",
             Code.UNKNOWN_CHOICE,
         )
@@ -168,13 +168,13 @@ class VarianceAtMost:
     @classmethod
     def of(cls, tau: Number) -> VarianceAtMost:
         """Return the condition for a number that is given."""
-        return cls(at_least_zero("the greatest variance", tau, by="max_variance"))
+        return cls(at_least_zero("the largest variance", tau, by="max_variance"))
 
     @property
     def words(self) -> str:
         """The condition, in words."""
         return (
-            "the variance of the indicators, each divided by the greatest,"
+            "the variance of the indicators, each divided by the largest,"
             f" is at most {brief(self.tau)}"
         )
 

@@ -94,8 +94,8 @@ def of_any_table(choice: Choice) -> tuple[Candidate, ...]:
     """
     if choice.claim is not Claim.DP:
         raise mistake(
-            f"the numbers of the choice {choice.method} are about rows",
-            "show them as those of people, to the controller of the data",
+            f"the numbers of the choice {choice.method} depend on rows",
+            "show them for people, to the data controller",
             Code.NOT_SUPPORTED,
         )
     return tuple(
@@ -178,8 +178,8 @@ def _size(indicator: Indicator, group: str | None) -> int:
         return indicator.distances.total
     if group not in members:
         raise mistake(
-            f"there is no group `{group}`",
-            "name groups of people that the influence was computed for",
+            f"unknown group `{group}`",
+            "use groups of people that the influence was computed for",
             Code.UNKNOWN_CHOICE,
         )
     return int(members[group].sum())

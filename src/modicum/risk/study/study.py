@@ -19,7 +19,7 @@ CONTROLLER_ONLY = (
     "For the controller of the data only: computed from rows without noise"
 )
 #: Why somebody else must not see a page on which no row was counted without noise.
-STUDY_ONLY = "For the controller of the data only: this choice makes no promise"
+STUDY_ONLY = "For the controller of the data only: this choice has no guarantee"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +196,13 @@ class Study:
 
     def __post_init__(self) -> None:
         epsilons = [one.epsilon for one in self.candidates]
-        check(epsilons == sorted(set(epsilons)), "candidates rise")
+        check(epsilons == sorted(set(epsilons)), "candidates are increasing")
         groups = 0 if self.seen is None else len(self.seen.groups)
         for one in self.candidates:
             check(len(one.groups) == groups, "each group has a spread")
             check(
                 _counted(one) if self.seen else _public(one),
-                "people are told of where they were counted, and only there",
+                "people are shown only where they were counted",
             )
 
     def __repr__(self) -> str:

@@ -73,12 +73,12 @@ def ranges_table(study: Study) -> Table:
     counted = study.seen is not None
     reference = study.reference
     titles = ["Epsilon", f"95 % half width, {study.asked.unit}"]
-    titles += [f"The same, % of {reference.words}"] if reference else []
-    titles += [f"Greatest RDR, {study.asked.unit}", "Least, part of greatest"]
-    titles += ["Median, part", "99 %, part"] if counted else []
-    titles += ["Meets what was asked"]
+    titles += [f"Also in % of {reference.words}"] if reference else []
+    titles += [f"Largest RDR, {study.asked.unit}", "Smallest, share of largest"]
+    titles += ["Median, share", "99 %, share"] if counted else []
+    titles += ["Meets the target"]
     return Table(
-        "How alike people are, and how far the answer may be off, at each epsilon",
+        "Similarity of people, and error of the answer, at each epsilon",
         tuple(titles),
         tuple(tuple(_range_cells(study, one)) for one in study.candidates),
         study.notice,
@@ -113,12 +113,12 @@ def units_table(study: Study) -> Table:
         (('1', '1', '2'),)
     """
     unit, loss = study.asked.unit, study.asked.loss_name
-    titles = ["Epsilon", f"Least RDR, {unit}"]
+    titles = ["Epsilon", f"Smallest RDR, {unit}"]
     caption = "Indicators in units of the answer"
     if study.seen is not None:
         titles += ["Median", "99 %", "Greatest"]
-        titles += [f"Median own {loss}", f"Greatest own {loss}"]
-        caption += ", and what a release can reveal about a person at most"
+        titles += [f"Median own {loss}", f"Largest own {loss}"]
+        caption += ", and a bound on what a release can reveal about a person"
     else:
         titles += ["Greatest"]
     rows = tuple(tuple(_unit_cells(study, one)) for one in study.candidates)
@@ -158,7 +158,7 @@ def groups_table(study: Study) -> Table:
         for group, spread in zip(study.groups, one.groups, strict=True)
     )
     return Table(
-        "RDR of each group, as a part of the greatest of all people",
+        "RDR of each group, as a part of the largest of all people",
         ("Group", "Epsilon", "People", *names),
         tuple(rows),
         study.notice,
@@ -277,4 +277,4 @@ def _known(spread: Spread) -> list[float]:
 
 def _passes(study: Study, one: Candidate) -> str:
     told = {row.epsilon: row.passes for row in study.choice.rows}
-    return {True: "yes", False: "no", None: "not looked at"}[told.get(one.epsilon)]
+    return {True: "yes", False: "no", None: "not evaluated"}[told.get(one.epsilon)]

@@ -135,8 +135,8 @@ def _too_long(seconds: float) -> UnavailableError:
     return UnavailableError(
         Problem(
             Code.ENGINE_FAILED,
-            f"the analysis was not done within {seconds:g} seconds",
-            help="ask of fewer people or `groups`, or raise `limits.analysis_s` in the"
+            f"the analysis was not finished within {seconds:g} seconds",
+            help="use fewer people or `groups`, or raise `limits.analysis_s` in the"
             " settings",
         )
     )
@@ -148,6 +148,6 @@ def _gone() -> UnavailableError:
             Code.ENGINE_FAILED,
             "the process of the analysis ended without a response",
             notes=("its output is hidden: it may quote rows",),
-            help="look whether the machine has enough memory, and ask again",
+            help="check that the machine has enough memory, and try again",
         )
     )

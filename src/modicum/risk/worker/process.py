@@ -134,8 +134,8 @@ def _own_pipes() -> tuple[BinaryIO, Callable[[Line], None]]:
 def _too_long() -> Failed:
     problem = Problem(
         Code.TOO_LARGE,
-        "what was found is too long to be told",
-        help="name fewer `epsilons` or `groups`",
+        "the result is too large",
+        help="use fewer `epsilons` or `groups`",
     )
     return Failed("InputError", (problem,))
 

@@ -46,11 +46,11 @@ class Recognizing:
         ]
         if len(found) == 1:
             return found[0]
-        several = "credentials of several kinds were sent" if found else ""
+        several = "several kinds of credentials were sent" if found else ""
         raise AccessError(
             Problem(
                 Code.NOT_RECOGNIZED,
-                several or "who asks is not known",
+                several or "the request is not authenticated",
                 help="send one of them" if several else "send  Authorization: Bearer …",
             )
         )
@@ -102,8 +102,8 @@ class Standing:
             raise AccessError(
                 Problem(
                     Code.NOT_RECOGNIZED,
-                    "who asks is no longer recognized with the same rights",
-                    help="ask again for what is missing",
+                    "the permissions of the user have changed",
+                    help="request the missing items again",
                 )
             )
 

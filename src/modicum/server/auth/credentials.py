@@ -38,14 +38,14 @@ def credentials_of(request: Request, cookie: str) -> Credentials:
     query = request.scope.get("query_string", b"").decode("latin-1")
     if _IN_QUERY.search(query) or TOKEN_PREFIX in unquote_plus(query):
         raise unusable(
-            "a token stands in the address, where logs and histories keep it",
+            "a token in the URL is kept in logs and histories",
             "send it as  Authorization: Bearer …, and revoke this one",
         )
     bearer = _bearer(request)
     session = one_cookie(request, cookie)
     if bearer is not None and session is not None:
         raise unusable(
-            "the request brings a token and a session: they may be two people's",
+            "the request has a token and a session, maybe of two people",
             "send one of them",
         )
     return Credentials(bearer, session)
@@ -60,7 +60,7 @@ def _bearer(request: Request) -> str | None:
     found = _BEARER.fullmatch(given[0].strip(" "))
     if found is None or len(given[0]) > BEARER_CHARACTERS_MAX:
         raise unusable(
-            "the Authorization header holds no bearer token",
+            "the Authorization header has no bearer token",
             "send  Authorization: Bearer TOKEN",
         )
     return found.group(1)

@@ -53,7 +53,7 @@ def groups_in(claim: object) -> tuple[str, ...]:
 def _with_roles(identity: Identity) -> Identity:
     if not identity.grants:
         raise forbidden(
-            f"`{identity.name}` was recognized, and has no role here",
-            "have whoever runs the server give one, in its settings",
+            f"`{identity.name}` is authenticated, and has no role here",
+            "ask the operator of the server to add one in its settings",
         )
     return identity

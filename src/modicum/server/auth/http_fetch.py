@@ -61,7 +61,7 @@ class HttpFetch:
                 return response.status_code, _json_object(body)
         except httpx2.HTTPError:
             # Without its cause: that names addresses, and what was sent there.
-            raise provider_failed("does not answer") from None
+            raise provider_failed("does not respond") from None
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -73,7 +73,7 @@ async def _bounded(response: httpx2.Response) -> bytes:
     async for part in response.aiter_bytes():
         body += part
         if len(body) > ANSWER_BYTES_MAX:
-            raise provider_failed("answers at too great length")
+            raise provider_failed("sent a response that is too large")
     return bytes(body)
 
 
@@ -83,7 +83,7 @@ def _json_object(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise provider_failed("answers with something else than a JSON object")
+        raise provider_failed("sent a response that is not a JSON object")
     return value
 
 
@@ -94,8 +94,8 @@ def trusted_address(value: object, what: str) -> str:
         parts = urlsplit(text)
         host = parts.hostname or ""
     except ValueError:
-        raise provider_failed(f"gives no usable `{what}`") from None
+        raise provider_failed(f"has no usable `{what}`") from None
     plain = parts.scheme == "http" and is_loopback(host)
     if not host or "@" in parts.netloc or not (parts.scheme == "https" or plain):
-        raise provider_failed(f"gives no usable `{what}`")
+        raise provider_failed(f"has no usable `{what}`")
     return text

@@ -98,20 +98,20 @@ class AuthMiddleware:
                 Problem(
                     Code.BAD_REQUEST,
                     "the request is for another host",
-                    help="use the address in `public_url`, or name this one in"
+                    help="use the address in `public_url`, or add this one to"
                     " `allowed_hosts`",
                 )
             )
         secret = any(name in ("authorization", "cookie") for name, _ in headers)
         if secret and not came.is_safe:
             raise unusable(
-                "credentials came over plain http, or by a proxy that is not known",
-                "use https; name the proxy in `trusted_proxies`, have it send"
-                " X-Forwarded-Proto, and revoke what was sent",
+                "credentials were sent over plain http, or by an unknown proxy",
+                "use https; add the proxy to `trusted_proxies`, have it send"
+                " X-Forwarded-Proto, and revoke the credentials",
             )
         if self._gate.is_local and not came.is_safe:
             raise unusable(
-                "a server without sign-in answers this machine only",
+                "a server without sign-in serves this machine only",
                 "configure sign-in to put it behind a proxy",
             )
 

@@ -25,8 +25,8 @@ def person_name(claimed: object, *, fold_case: bool) -> str:
     name = _taken(claimed, fold_case=fold_case)
     if name is None:
         raise forbidden(
-            "the provider gives a name that cannot be told from others' for certain",
-            "have it give names in lower case without blanks, or choose another"
+            "the provider returned a name that may be ambiguous",
+            "configure names in lower case without spaces, or choose another"
             " claim for `name` in the settings",
         )
     return name
@@ -39,10 +39,9 @@ def owner_name(claimed: str) -> str:
         raise InputError(
             Problem(
                 Code.BAD_NAME,
-                f"`{printable(claimed[:60])}` is no name of a person: nobody signs in"
-                " by it",
-                help="a person's name has letters, digits and any of  . _ @ + -  ; say"
-                " that the token is for a program, if it is",
+                f"`{printable(claimed[:60])}` is not a valid name of a person",
+                help="a person's name has letters, digits and any of  . _ @ + -  ; mark"
+                " the token as one for a program, if it is",
             )
         )
     return name
@@ -53,8 +52,8 @@ def program_name(claimed: object) -> str:
     name = claimed if isinstance(claimed, str) else ""
     if not is_plain(name):
         raise forbidden(
-            "the provider gives the program a name that cannot be told from others'",
-            "give it a name in lower case, without blanks",
+            "the provider returned an ambiguous name for the program",
+            "give it a name in lower case, without spaces",
         )
     return f"{PROGRAM_PREFIX}{name}"
 
@@ -66,9 +65,9 @@ def program_actor(claimed: str) -> str:
         raise InputError(
             Problem(
                 Code.BAD_NAME,
-                f"`{printable(claimed[:60])}` is no name of a program",
-                help=f"call it  {PROGRAM_PREFIX}NAME , or  NAME : small letters, digits"
-                " and any of  . _ @ + -",
+                f"`{printable(claimed[:60])}` is not a valid name of a program",
+                help=f"use  {PROGRAM_PREFIX}NAME , or  NAME : lower-case letters,"
+                " digits and any of  . _ @ + -",
             )
         )
     return f"{PROGRAM_PREFIX}{name}"

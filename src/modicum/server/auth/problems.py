@@ -6,20 +6,22 @@ from modicum.core.errors import AccessError, Code, Problem, UnavailableError
 
 #: What is not said of a credential: whether it is unknown, revoked, malformed, of
 #: another issuer or wrongly signed. Each would help whoever guesses.
-_NOT_ACCEPTED = "the credential that came with the request is not accepted"
+_NOT_ACCEPTED = "the credential of the request is not accepted"
 
 
 def not_accepted() -> AccessError:
     """Return the error for a credential that does not hold, without the reason."""
     return _not_recognized(
         _NOT_ACCEPTED,
-        help="sign in again, or ask for another token",
+        help="sign in again, or get another token",
     )
 
 
 def expired(what: str) -> AccessError:
     """Return the error for a credential that held until its time was over."""
-    return _not_recognized(f"{what} has expired", help="sign in again, or make another")
+    return _not_recognized(
+        f"{what} has expired", help="sign in again, or create another"
+    )
 
 
 def unusable(message: str, remedy: str) -> AccessError:
@@ -38,8 +40,8 @@ def provider_failed(what: str) -> UnavailableError:
         Problem(
             Code.PROVIDER_FAILED,
             f"the OpenID provider {what}",
-            help="try again; if it stays, compare `oidc` in the settings with the"
-            " provider",
+            help="try again; if it persists, compare `oidc` in the settings with"
+            " the provider",
         )
     )
 

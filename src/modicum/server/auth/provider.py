@@ -82,7 +82,7 @@ class _Kept(Generic[_T]):
             if vain == self._vain and not is_good and self._may_ask():
                 await self._renew()
             if self._value is None:
-                raise provider_failed("does not answer")
+                raise provider_failed("does not respond")
             return self._value
 
     def _is_good(self, newer_than: float | None) -> bool:
@@ -154,7 +154,7 @@ class Provider:
         url = self.issuer.rstrip("/") + "/.well-known/openid-configuration"
         status, told = await self._fetch(url)
         if status != 200 or told.get("issuer") != self.issuer:
-            raise provider_failed("does not describe itself as the issuer in `oidc`")
+            raise provider_failed("does not match the issuer in `oidc`")
         methods = told.get("token_endpoint_auth_methods_supported")
         return Metadata(
             self.issuer,
@@ -169,7 +169,7 @@ class Provider:
         status, told = await self._fetch((await self.metadata()).jwks_uri)
         listed = told.get("keys")
         if status != 200 or not isinstance(listed, list):
-            raise provider_failed("gives no keys")
+            raise provider_failed("has no keys")
         return tuple(_usable(listed[:_KEYS_MAX]))
 
 

@@ -339,9 +339,8 @@ def _too_many_tokens(actor: str) -> AccessError:
     return AccessError(
         Problem(
             Code.FORBIDDEN,
-            f"`{actor[:200]}` has {ACTIVE_TOKENS_MAX} active tokens: there are no more",
-            help="revoke one that is not used any more; see  modicum token list ,"
-            " or  /tokens",
+            f"`{actor[:200]}` has {ACTIVE_TOKENS_MAX} active tokens, the maximum",
+            help="revoke an unused one; see  modicum token list , or  /tokens",
         )
     )
 
@@ -370,12 +369,12 @@ def _no_ledger(name: str) -> UsageError:
         Problem(
             Code.LEDGER_MISSING,
             f"there is no ledger at {name}",
-            help="make one with  modicum init --policy policy.yaml",
+            help="create one with  modicum init --policy policy.yaml",
         )
     )
 
 
 def _keeps_nothing(name: str) -> UsageError:
     return UsageError(
-        Problem(Code.LEDGER_MISSING, f"{name} is no ledger that keeps tokens")
+        Problem(Code.LEDGER_MISSING, f"{name} is not a ledger with tokens")
     )

@@ -159,8 +159,8 @@ def _damaged(what: str) -> VerificationError:
     return VerificationError(
         Problem(
             Code.LEDGER_BROKEN,
-            f"{what} is not stored as it was written",
-            notes=("nobody is let in by it",),
-            help="look for what changed it; delete it",
+            f"{what} was changed in the store",
+            notes=("it grants no access",),
+            help="find what changed it; delete it",
         )
     )

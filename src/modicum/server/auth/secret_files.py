@@ -58,18 +58,18 @@ def read_secret(path: Path) -> Secret:
         raise UsageError(
             Problem(
                 Code.FILE_UNREADABLE,
-                f"{path} is accessible to other users (mode"
-                f" {stat.S_IMODE(mode):04o})",
-                notes=("whoever can read the secret can pass for this server",),
-                help=f"chmod 600 {path}, and make a new secret if others may have it",
+                f"{path} is accessible to other users (mode {stat.S_IMODE(mode):04o})",
+                notes=("anyone who can read the secret can impersonate this server",),
+                help=f"chmod 600 {path}, and replace the secret if others may have"
+                " read it",
             )
         )
     try:
         text = data.decode("ascii").rstrip("\r\n")
     except UnicodeDecodeError:
-        raise _unfit(path, "holds characters that no secret has") from None
+        raise _unfit(path, "contains invalid characters") from None
     if not text or len(data) > _BYTES_MAX or not text.isprintable() or " " in text:
-        raise _unfit(path, "must hold the secret, in one line, and nothing else")
+        raise _unfit(path, "must contain the secret in one line, and nothing else")
     return Secret(text)
 
 
@@ -78,6 +78,6 @@ def _unfit(path: Path, why: str) -> InputError:
         Problem(
             Code.FILE_UNREADABLE,
             f"the secret {path} {why}",
-            help="write what the provider gave to it, and  chmod 600  it",
+            help="write the secret of the provider to it, and  chmod 600  it",
         )
     )

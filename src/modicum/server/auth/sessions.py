@@ -163,7 +163,7 @@ class Sessions:
         sent = request.headers.getlist(CSRF_HEADER)
         if len(sent) != 1 or not session.comes_from_a_page(sent[0]):
             raise forbidden(
-                f"a request with effects needs the header {CSRF_HEADER}",
+                f"a request with side effects needs the header {CSRF_HEADER}",
                 f"send the value of the cookie `{self._jar.csrf}`",
             )
         refuse_other_sites(request, self._jar.origin)

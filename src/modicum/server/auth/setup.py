@@ -112,7 +112,7 @@ def _with_provider(
         raise UsageError(
             Problem(
                 Code.MISSING_KEY,
-                "`oidc` needs `public_url`: the provider sends people back there",
+                "`oidc` needs `public_url`: the provider redirects there",
                 help="write  public_url: https://NAME",
             )
         )

@@ -139,10 +139,10 @@ class SignIn:
         if not hmac.compare_digest(
             told.get("state", "").encode(), attempt.state.encode()
         ):
-            raise unusable("this sign-in was not begun in this browser", _AGAIN)
+            raise unusable("this sign-in was not started in this browser", _AGAIN)
         await self._refuse_another_provider(told)
         if "error" in told or not told.get("code"):
-            raise unusable("the provider did not let anybody sign in", _AGAIN)
+            raise unusable("the provider rejected the sign-in", _AGAIN)
         claims = await self._exchanged(told["code"], attempt)
         return self._somebody(claims), attempt.next
 
@@ -153,7 +153,7 @@ class SignIn:
         if given is None and not metadata.sends_issuer:
             return
         if given != metadata.issuer:
-            raise unusable("another provider sent the browser back", _AGAIN)
+            raise unusable("the redirect is from another provider", _AGAIN)
 
     async def _exchanged(self, code: str, attempt: _Attempt) -> Mapping[str, Any]:
         metadata = await self._provider.metadata()
@@ -223,7 +223,7 @@ class SignIn:
             opened = self._seal.decrypt_at_time(kept, LOGIN_SECONDS, now)
         except InvalidToken:
             raise unusable(
-                "this sign-in was not begun in this browser, or took too long", _AGAIN
+                "this sign-in was not started in this browser, or took too long", _AGAIN
             ) from None
         return _Attempt(*json.loads(opened))
 
@@ -233,8 +233,8 @@ def _once(query: str) -> dict[str, str]:
     try:
         pairs = parse_qsl(query, max_num_fields=20)
     except ValueError:
-        raise unusable("the provider sent the browser back wrongly", _AGAIN) from None
+        raise unusable("the redirect from the provider is invalid", _AGAIN) from None
     told = dict(pairs)
     if len(told) != len(pairs):
-        raise unusable("the provider sent the browser back wrongly", _AGAIN)
+        raise unusable("the redirect from the provider is invalid", _AGAIN)
     return told

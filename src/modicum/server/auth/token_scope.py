@@ -48,8 +48,8 @@ class TokenScope:
         grants = identity.grants if most is None else within(identity.grants, most)
         if not any(grants.values()):
             raise forbidden(
-                f"`{identity.name}` was recognized, and has no role here any more",
-                "have whoever runs the server give one, in its settings",
+                f"`{identity.name}` is authenticated, and no longer has a role here",
+                "ask the operator of the server to add one in its settings",
             )
         return replace(identity, grants=grants, only_proof=self.only_way)
 

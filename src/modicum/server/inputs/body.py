@@ -66,7 +66,7 @@ async def body_of(request: Request, who: Identity, *actions: Action) -> Body:
         raise InputError(
             Problem(
                 Code.NOT_ACCEPTED,
-                f"a body of type `{kind[:60]}` is not read",
+                f"a body of type `{kind[:60]}` is not supported",
                 help="send application/json or application/yaml",
             )
         )
@@ -105,7 +105,7 @@ class Body:
                 Problem(
                     Code.EMPTY_DOCUMENT,
                     "the request has no body",
-                    help="send JSON or YAML; /api/v1/openapi.json says in which form",
+                    help="send JSON or YAML; see /api/v1/openapi.json",
                 )
             )
         if self._tree is None:
@@ -123,7 +123,7 @@ def _too_large(most: int) -> InputError:
     return InputError(
         Problem(
             Code.TOO_LARGE,
-            f"what was sent is read up to {most} bytes in this form",
+            f"a body in this form may have up to {most} bytes",
             help="send it as JSON, without mistakes, or send less at once",
         )
     )

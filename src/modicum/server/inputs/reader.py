@@ -82,7 +82,7 @@ def _text(node: Node, kind: kinds.StrType, what: str) -> str:
     # An empty text is left to what it is for, which says what is missing.
     found = text(node, what, characters_max=kind.max_length or 2000)
     if kind.pattern is not None and not re.fullmatch(kind.pattern, found):
-        message = f"{what} has another form than {kind.pattern.strip('^$')}"
+        message = f"{what} does not match {kind.pattern.strip('^$')}"
         raise fail(Code.BAD_NAME, message, node)
     return found
 

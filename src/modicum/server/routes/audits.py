@@ -26,7 +26,7 @@ _BUNDLE: dict[int | str, dict[str, Any]] = {
         "description": "the bundle",
         "content": {_MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
     },
-    304: {"description": "the bundle is still the one that `If-None-Match` names"},
+    304: {"description": "the bundle still matches `If-None-Match`"},
 }
 
 Hash = Annotated[
@@ -62,7 +62,7 @@ async def proof(
     who: Who,
     verbs: Verbs,
     seq: Annotated[
-        int, Query(ge=0, le=2**53, description="an entry that was noted; 0 for none")
+        int, Query(ge=0, le=2**53, description="a recorded entry; 0 for none")
     ] = 0,
     head: Hash = "",
     limit: Limit = 100,

@@ -30,7 +30,7 @@ def _page() -> str:
 <head><meta charset="utf-8"><title>modicum: errors</title></head>
 <body>
 <h1>Errors</h1>
-<p>An answer says itself what is wrong (<code>detail</code>) and what helps
+<p>A response has the problem (<code>detail</code>) and the remedy
 (<code>help</code>). The page on errors in modicum's reference has causes and remedies
 of each code.</p>
 <dl>

@@ -116,7 +116,7 @@ async def _sent(request: Request) -> SentDataset:
         raise InputError(
             Problem(
                 Code.NOT_ACCEPTED,
-                f"a body of type `{kind[:60]}` is not read",
+                f"a body of type `{kind[:60]}` is not supported",
                 help="send application/json",
             )
         )

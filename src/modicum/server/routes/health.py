@@ -17,7 +17,7 @@ router = APIRouter(include_in_schema=False)
 async def home() -> Response:
     """Say what this is, to whoever looks with a browser."""
     return PlainTextResponse(
-        "This is modicum. What it answers is described at /api/v1/openapi.json\n"
+        "This is modicum. Its API is described at /api/v1/openapi.json\n"
     )
 
 
@@ -33,7 +33,9 @@ async def ready(request: Request) -> Response:
     parts = parts_of(request)
     if parts.is_leaving:
         raise UnavailableError(
-            Problem(Code.LEDGER_BUSY, "this server is about to end", help="ask another")
+            Problem(
+                Code.LEDGER_BUSY, "this server is shutting down", help="use another"
+            )
         )
     try:
         await parts.service.threads.must_be_sound()

@@ -43,7 +43,7 @@ LastSeen = Annotated[
     Header(
         alias="Last-Event-ID",
         max_length=20,
-        description="the `id` of the last event that was seen",
+        description="the `id` of the last received event",
     ),
 ]
 _STREAM: Responses = {
@@ -206,8 +206,8 @@ def _seen(last_seen: str | None) -> int | None:
         raise InputError(
             Problem(
                 Code.BAD_REQUEST,
-                "Last-Event-ID is the id of no event",
-                help="send the `id` of the last event as it came, or leave it out",
+                "Last-Event-ID is not the id of an event",
+                help="send the `id` of the last event unchanged, or leave it out",
             )
         )
     return int(last_seen)

@@ -18,7 +18,9 @@ from modicum.api.schema.shape import REFERENCE, Shape, reference
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.server.problems import TITLES
 
-Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="the maximum number of items")]
+Limit = Annotated[
+    int, Query(ge=1, le=PAGE_MAX, description="the maximum number of items")
+]
 Cursor = Annotated[
     str, Query(max_length=200, description="`next` of the page before; empty at first")
 ]
@@ -49,7 +51,7 @@ def serve(
     if operation.answer is not None:
         found[operation.status] = _answer(operation.answer)
         if operation.answer is JobItem and operation.status == 202:
-            found[202] = {**_answer(JobItem, "it was begun"), "headers": _LOCATION}
+            found[202] = {**_answer(JobItem, "it was started"), "headers": _LOCATION}
     if operation.lines:
         found[200]["content"][LINES] = {"schema": {"type": "string"}}
     for status, (kind, meaning) in operation.also.items():
@@ -96,21 +98,23 @@ def _about(takes: Any) -> str:
 
 IfMatch = Annotated[
     str | None,
-    Header(alias="If-Match", description="the ETag that this goes by", max_length=200),
+    Header(
+        alias="If-Match", description="the ETag of the reviewed version", max_length=200
+    ),
 ]
 
 
 def tag_given(if_match: str | None, what: str) -> str:
     """Return the tag that a request goes by."""
     if not if_match:
-        raise missing_header("If-Match", f"the ETag of {what} that you looked at")
+        raise missing_header("If-Match", f"the ETag of {what} that you reviewed")
     tag = if_match.strip()
     if tag.startswith("W/") or not (len(tag) > 2 and tag[0] == tag[-1] == '"'):
         raise InputError(
             Problem(
                 Code.BAD_REQUEST,
-                "If-Match is to be one strong ETag in quotes",
-                help=f"send the ETag of {what} as it came",
+                "If-Match must be one strong ETag in quotes",
+                help=f"send the ETag of {what} unchanged",
             )
         )
     return tag[1:-1]
@@ -132,8 +136,8 @@ def no_longer_so(what: str, tag: str) -> StaleError:
     return StaleError(
         Problem(
             Code.PRECONDITION_FAILED,
-            f"{what} is another one by now",
+            f"{what} has changed",
             notes=(f"it is {tag[:12]}",),
-            help="look again, and ask again with its ETag",
+            help="read it again, and retry with its ETag",
         )
     )

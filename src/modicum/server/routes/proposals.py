@@ -39,7 +39,7 @@ Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
 Reason = Annotated[str, Query(min_length=1, max_length=2000, description="why")]
 Accept = Annotated[
     list[str],
-    Query(max_length=1000, description="rules that history exceeds, and may"),
+    Query(max_length=1000, description="rules that may stay over their limit"),
 ]
 
 _ACTIVE = "the active policy"

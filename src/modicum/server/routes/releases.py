@@ -32,7 +32,7 @@ from modicum.server.service.releases import SubmitOptions
 
 router = APIRouter(tags=["releases"])
 
-Words = Annotated[bool, Query(description="also tell it in words, line by line")]
+Words = Annotated[bool, Query(description="include an explanation as text lines")]
 
 
 def release_component() -> dict[str, Any]:
@@ -50,10 +50,10 @@ async def check(
     verbs: Verbs,
     losses: Annotated[
         LossesTold,
-        Query(description="which rules are told of; more of them take longer"),
+        Query(description="the rules to include; more of them take longer"),
     ] = "none",
     explain: Annotated[
-        bool, Query(description="also tell who filled what is full")
+        bool, Query(description="include the releases that filled the cells")
     ] = False,
     words: Words = False,
 ) -> Response:
@@ -79,9 +79,9 @@ async def fit(
     request: Request,
     who: Who,
     verbs: Verbs,
-    vary: Annotated[str, Query(max_length=40, description="what may change")] = "noise",
+    vary: Annotated[str, Query(max_length=40, description="what may vary")] = "noise",
     mechanism: Annotated[
-        str | None, Query(max_length=200, description="the one that may change")
+        str | None, Query(max_length=200, description="the only one that may change")
     ] = None,
 ) -> Response:
     """Return the closest variant of a release that would pass now. Writes nothing."""
@@ -110,13 +110,20 @@ async def submit(
     who: Who,
     verbs: Verbs,
     keyed: OnlyOnce,
-    publish: Annotated[bool, Query(description="it is out already")] = False,
+    publish: Annotated[bool, Query(description="it is already published")] = False,
     reserve_seconds: Annotated[
-        int, Query(ge=1, le=RESERVATION_SECONDS_MAX, description="how long it stands")
+        int,
+        Query(
+            ge=1,
+            le=RESERVATION_SECONDS_MAX,
+            description="the lifetime of the reservation",
+        ),
     ] = RESERVATION_SECONDS,
     reason: Annotated[
         str,
-        Query(max_length=2000, description="why; people are asked, if they must be"),
+        Query(
+            max_length=2000, description="the reason; approval is requested, if needed"
+        ),
     ] = "",
     words: Words = False,
 ) -> Response:

@@ -63,7 +63,8 @@ async def ask(
     verbs: Verbs,
     keyed: OnlyOnce,
     reason: Annotated[
-        str, Query(min_length=1, max_length=2000, description="why; for the record")
+        str,
+        Query(min_length=1, max_length=2000, description="the reason, for the record"),
     ],
 ) -> Response:
     """Ask people to agree to a release; it is not submitted, and spends nothing."""

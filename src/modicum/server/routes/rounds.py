@@ -58,7 +58,7 @@ async def plan_round(
     round_id: Identifier,
     who: Who,
     verbs: Verbs,
-    solver: Annotated[Solver, Query(description="what chooses")] = "dpk",
+    solver: Annotated[Solver, Query(description="the solver")] = "dpk",
 ) -> Response:
     """Begin to choose which requests of the open round to reserve together.
 
@@ -83,7 +83,12 @@ async def commit(
     keyed: OnlyOnce,
     if_match: IfMatch = None,
     reserve_seconds: Annotated[
-        int, Query(ge=1, le=RESERVATION_SECONDS_MAX, description="how long it stands")
+        int,
+        Query(
+            ge=1,
+            le=RESERVATION_SECONDS_MAX,
+            description="the lifetime of the reservation",
+        ),
     ] = RESERVATION_SECONDS,
 ) -> Response:
     """Reserve everything that a plan accepts, or nothing.

@@ -217,7 +217,8 @@ def _no_part(who: Identity, name: str) -> AccessError:
     return AccessError(
         Problem(
             Code.FORBIDDEN,
-            f"`{who.name}` takes no part in the contract `{name[:200]}`",
-            help="its analyst, its recipients and the owners of its data do this",
+            f"`{who.name}` has no part in the contract `{name[:200]}`",
+            help="only its analyst, its recipients and the owners of its data may do"
+            " this",
         )
     )

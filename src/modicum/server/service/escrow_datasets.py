@@ -158,8 +158,8 @@ def no_secret() -> UnavailableError:
     return UnavailableError(
         Problem(
             Code.KEY_UNAVAILABLE,
-            "the vault has no secret for the server any more",
-            help="look who shredded it; register the data by the command line",
+            "the vault no longer has a secret for the server",
+            help="find out who shredded it; register the data on the command line",
         )
     )
 

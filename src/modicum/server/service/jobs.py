@@ -121,8 +121,8 @@ def too_many(why: str) -> UnavailableError:
         Problem(
             Code.LEDGER_BUSY,
             why,
-            notes=("nothing was begun",),
-            help="wait until one is done, or give one up",
+            notes=("nothing was started",),
+            help="wait until one is finished, or cancel one",
         )
     )
 
@@ -132,8 +132,8 @@ def unknown_job(identifier: str) -> InputError:
     return InputError(
         Problem(
             Code.NOT_FOUND,
-            f"there is no job `{identifier[:60]}`",
-            notes=("what is over is kept for a while only",),
+            f"unknown job `{identifier[:60]}`",
+            notes=("finished jobs are kept for a limited time",),
             help="start it again",
         )
     )
@@ -144,9 +144,8 @@ def job_of_another_process(identifier: str) -> InputError:
     return InputError(
         Problem(
             Code.JOB_ELSEWHERE,
-            f"the job `{identifier[:60]}` is of another process of this service",
-            help="ask again over another connection; if its process ended, start it"
-            " again",
+            f"the job `{identifier[:60]}` belongs to another process of this service",
+            help="retry over another connection; if its process ended, start it again",
         )
     )
 
@@ -213,9 +212,9 @@ class Jobs:
             own = sum(one.owner == who.name for one in unfinished)
             most = self._limits.each_single if is_single else self._limits.each
             if self._is_closed or len(unfinished) >= self._limits.unfinished:
-                raise too_many("too many jobs are under way")
+                raise too_many("too many jobs are running")
             if own >= most:
-                raise too_many(f"{own} of your jobs are under way")
+                raise too_many(f"{own} of your jobs are running")
             job = Job(
                 id=f"{self._process}-{secrets.token_hex(12)}",
                 kind=kind,

@@ -104,8 +104,8 @@ def must_carry_out(
             Problem(
                 Code.FORBIDDEN,
                 f"release `{release}` was reserved by somebody else",
-                help="who reserved it carries it out, or a data steward; a privacy"
-                " officer may cancel it",
+                help="only its requester or a data steward may start and publish"
+                " it; a privacy officer may cancel it",
             )
         )
 

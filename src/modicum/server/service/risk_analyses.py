@@ -73,9 +73,10 @@ class RiskAnalyses:
             raise UnavailableError(
                 Problem(
                     Code.TOO_MANY_REQUESTS,
-                    "another analysis is under way",
-                    notes=("nothing was begun",),
-                    help="wait until it is done; give up your own by DELETE of its job",
+                    "another analysis is running",
+                    notes=("nothing was started",),
+                    help="wait until it is finished; cancel your own with DELETE of"
+                    " its job",
                 )
             )
 
@@ -89,8 +90,8 @@ def _unknown(data_set: str) -> InputError:
     return InputError(
         Problem(
             Code.NOT_FOUND,
-            f"there is no data set `{data_set[:60]}` that you may analyze",
-            help="ask whoever runs the server: its settings name tables, and whose"
-            " data steward you are",
+            f"you may not analyze a data set `{data_set[:60]}`",
+            help="ask the operator of the server: its settings list tables and"
+            " data stewards",
         )
     )

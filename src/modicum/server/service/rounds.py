@@ -136,8 +136,8 @@ def _not_open(identifier: str) -> ConflictError:
     return ConflictError(
         Problem(
             Code.ROUND_MISSING,
-            f"the round `{identifier[:200]}` is not open any more",
-            help="plan the one that is open: the last of /api/v1/rounds",
+            f"the round `{identifier[:200]}` is no longer open",
+            help="plan the open one: the last of /api/v1/rounds",
         )
     )
 
@@ -146,8 +146,8 @@ def _other_head(plan: Plan) -> StaleError:
     return StaleError(
         Problem(
             Code.PRECONDITION_FAILED,
-            f"the plan was made on the head {plan.head[:12]}, and not on the one that"
-            " If-Match names",
-            help="look at what changed since, and make it again",
+            f"the plan was made on the head {plan.head[:12]}, not on the one of"
+            " If-Match",
+            help="check what changed since, and make it again",
         )
     )

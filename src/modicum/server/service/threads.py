@@ -113,8 +113,8 @@ class Threads:
             raise UnavailableError(
                 Problem(
                     Code.TOO_MANY_REQUESTS,
-                    f"{line.length} policies of yours are being compiled already",
-                    help="wait for an answer, and ask again then",
+                    f"{line.length} of your policies are already being compiled",
+                    help="wait for a response, then retry",
                 )
             )
         async with _turn(self._compiling, name):

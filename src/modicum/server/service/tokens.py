@@ -61,8 +61,8 @@ class Tokens:
         """
         if who.by_token:
             raise _refused(
-                f"`{who.name}` was recognized by a token, which makes no others",
-                "sign in, and make it then",
+                f"`{who.name}` is authenticated by a token, which cannot create tokens",
+                "sign in, then create it",
             )
         if terms.is_service:
             _refuse_program(who, terms)
@@ -129,8 +129,8 @@ def _refuse_more(who: Identity, terms: TokenTerms) -> None:
     who.must(Action.MANAGE_OWN_TOKENS)
     if who.is_service or terms.actor != who.name:
         raise _refused(
-            f"`{who.name}` cannot make a token for the person `{terms.actor}`",
-            "people make their own tokens",
+            f"`{who.name}` cannot create a token for the person `{terms.actor}`",
+            "people create their own tokens",
         )
     owner_name(terms.actor)
     for role, sets in terms.grants.items():
@@ -139,7 +139,7 @@ def _refuse_more(who: Identity, terms: TokenTerms) -> None:
             missing = ", ".join(sorted(sets - held))
             raise _refused(
                 f"`{who.name}` is not {role.value} for {missing}",
-                "a token may no more than who makes it",
+                "a token has at most the roles of its creator",
             )
 
 
@@ -148,20 +148,20 @@ def _refuse_program(who: Identity, terms: TokenTerms) -> None:
     who.must(Action.MANAGE_TOKENS)
     if not terms.actor.startswith(PROGRAM_PREFIX) or terms.actor == PROGRAM_PREFIX:
         raise _refused(
-            f"`{terms.actor}` is no name of a program",
-            f"call it  {PROGRAM_PREFIX}NAME , so that nobody takes it for a person",
+            f"`{terms.actor}` is not a valid name of a program",
+            f"use  {PROGRAM_PREFIX}NAME , to distinguish it from people",
         )
     missing = _beyond(who, terms.grants)
     if missing:
         raise _refused(
-            f"`{who.name}` manages no tokens for {', '.join(sorted(missing))}",
-            "somebody does who is admin for these data sets",
+            f"`{who.name}` cannot manage tokens for {', '.join(sorted(missing))}",
+            "an admin for these data sets can",
         )
     for role in terms.grants:
         if role in NOT_FOR_PROGRAMS:
             raise _refused(
-                f"no program is {role.value}",
-                "people answer for what this role does",
+                f"a program cannot be {role.value}",
+                "this role requires a person",
             )
 
 

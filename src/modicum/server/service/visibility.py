@@ -109,9 +109,7 @@ class ReadOnlyGovernance:
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
         """Refuse: who looks adds nothing."""
-        raise InvariantError(
-            Problem(Code.INTERNAL, "who looks at what waits adds nothing")
-        )
+        raise InvariantError(Problem(Code.INTERNAL, "readers of the queue add nothing"))
 
     def look(self) -> tuple[LedgerBalances, Reader, str]:
         """Return the book, its reader, and the time."""

@@ -85,7 +85,8 @@ def bound_address(settings: Settings, resolve: Resolve = resolved) -> str:
     addresses = _addresses(settings.listen.host, resolve)
     if settings.is_local and settings.workers > 1:
         raise _refused(
-            "a server without sign-in is one process: its link would be known to one",
+            "a server without sign-in is one process: only one of several would know"
+            " its link",
             "leave  --workers  out, or configure sign-in",
         )
     if all(is_loopback(one) for one in addresses):
@@ -93,19 +94,19 @@ def bound_address(settings: Settings, resolve: Resolve = resolved) -> str:
     shown = f"`{settings.listen.host}`"
     if settings.is_local:
         raise _refused(
-            f"{shown} is open to others, and nobody has to say who they are",
+            f"{shown} is reachable by others, without authentication",
             f"configure `oidc` or `api_tokens` in the settings file, {_ALONE}",
         )
     if not (settings.public_url or "").startswith("https://"):
         raise _refused(
-            f"{shown} is open to others, and `public_url` is not https",
-            f"put a proxy with TLS before the server, write  public_url: https://NAME,"
+            f"{shown} is reachable by others, and `public_url` is not https",
+            f"put a proxy with TLS in front of the server, write  public_url: https://NAME,"
             f" {_ALONE}",
         )
     if not settings.trusted_proxies:
         raise _refused(
-            f"{shown} is open to others, and `trusted_proxies` names no proxy that"
-            " ends TLS",
+            f"{shown} is reachable by others, and `trusted_proxies` has no proxy"
+            " that terminates TLS",
             f"write the address of the proxy to `trusted_proxies`, {_ALONE}",
         )
     return addresses[0]
@@ -122,10 +123,10 @@ def _addresses(host: str, resolve: Resolve) -> Sequence[str]:
         addresses = resolve(bare)
     except (OSError, UnicodeError) as error:
         raise _refused(
-            f"`{host}` stands for no address here", "write  --host 127.0.0.1"
+            f"`{host}` does not resolve to an address here", "write  --host 127.0.0.1"
         ) from error
     if not addresses:
-        raise _refused(f"`{host}` stands for no address here", "correct it")
+        raise _refused(f"`{host}` does not resolve to an address here", "correct it")
     return addresses
 
 

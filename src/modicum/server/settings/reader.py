@@ -172,7 +172,7 @@ class _Reader:
     def _path(self, node: Node, what: str) -> Path:
         given = line(node, what)
         if not given:
-            raise fail(Code.BAD_NAME, f"{what} names no file", node)
+            raise fail(Code.BAD_NAME, f"{what} is not a file", node)
         return self._folder / given
 
     def _proxies(self, node: Node | None) -> tuple[Network, ...]:
@@ -284,11 +284,11 @@ def _refuse_secret(fields: Fields) -> None:
                 )
                 for problem in fail(
                     Code.UNKNOWN_KEY,
-                    "a secret does not stand in the settings",
+                    "secrets are not allowed in the settings",
                     fields.key_node("client_secret"),
-                    notes=("many people read settings, and copies are kept",),
+                    notes=("settings are read by many people, and copied",),
                     help="write it to a file, chmod 600, and name it as"
-                    " `client_secret_file`; if others saw it, make a new one",
+                    " `client_secret_file`; replace it if others may have read it",
                 ).problems
             )
         )
@@ -301,7 +301,7 @@ def _scopes(node: Node) -> tuple[str, ...]:
             Code.MISSING_KEY,
             "`scopes` must hold `openid`",
             node,
-            notes=("without it a provider does not say who signed in",),
+            notes=("without it, a provider does not identify the user",),
         )
     return scopes
 
@@ -326,8 +326,8 @@ def _programs(fields: Fields, client_id: str) -> Programs:
             Code.KEYS_CONFLICT,
             "`audience` must not be the `client_id`",
             node,
-            notes=("the token of a person who signs in would do for a program",),
-            help="have the provider issue tokens for an audience of their own",
+            notes=("the sign-in token of a person would also work for a program",),
+            help="configure the provider to issue tokens for a separate audience",
         )
     programs = Programs(audience)
     if (node_name := fields.take_optional("name")) is not None:
@@ -335,7 +335,9 @@ def _programs(fields: Fields, client_id: str) -> Programs:
     if (told := fields.take_optional("told_by")) is not None:
         pairs = Fields(told, "`told_by`").rest()
         if len(pairs) != 1:
-            raise fail(Code.WRONG_TYPE, "`told_by` is one claim and its value", told)
+            raise fail(
+                Code.WRONG_TYPE, "`told_by` must be one claim and its value", told
+            )
         (claim, value) = pairs[0]
         told_by = (name(claim, "a claim"), line(value, "its value"))
         programs = replace(programs, told_by=told_by)

@@ -60,7 +60,7 @@ def _rows(node: Node, folder: Path) -> Mapping[str, str]:
         return {"": _place(node, folder)}
     pairs = Fields(node, "`rows`").rest()
     if not pairs:
-        raise fail(Code.MISSING_KEY, "`rows` names no table", node, help=_EXAMPLE)
+        raise fail(Code.MISSING_KEY, "`rows` has no table", node, help=_EXAMPLE)
     return {line(key, "a table"): _place(value, folder) for key, value in pairs}
 
 
@@ -69,7 +69,7 @@ def _place(node: Node, folder: Path) -> str:
     if not given or "://" in given:
         raise fail(
             Code.NOT_SUPPORTED,
-            f"`{given[:100]}` is no file of this machine",
+            f"`{given[:100]}` is not a file on this machine",
             node,
             help="name a Parquet file, a `.csv` file, or `file.duckdb::table`",
         )

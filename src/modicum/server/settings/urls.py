@@ -66,7 +66,7 @@ def _parts(given: str, node: Node, what: str) -> SplitResult:
     if not fits or not port_fits or "#" in given:
         raise fail(
             Code.BAD_NAME,
-            f"{what} is not an address that it can be reached by",
+            f"{what} is not a reachable address",
             node,
             help=f"write {what.strip('`')}: https://NAME, without user and password",
         )
@@ -79,7 +79,7 @@ def _refuse_plain(parts: SplitResult, node: Node, what: str) -> None:
             Code.BAD_NAME,
             f"{what} must be https: `{parts.scheme}://{parts.netloc}`",
             node,
-            notes=("whoever listens on the way could take over what is sent",),
+            notes=("others on the network could intercept it",),
             help=f"write  https://{parts.netloc}",
         )
 
@@ -99,7 +99,7 @@ def host_of(node: Node, what: str) -> str:
             Code.BAD_NAME,
             f"{what} is not a host: `{given[:100]}`",
             node,
-            help="write a name or an address, with its port if it has one",
+            help="write a name or an address, with an optional port",
         )
     return given.lower()
 
@@ -119,8 +119,8 @@ def network(node: Node) -> Network:
     if known.prefixlen == 0:
         raise fail(
             Code.OUT_OF_RANGE,
-            f"`{given}` holds everybody: anybody could claim any address",
+            f"`{given}` contains all addresses: anybody could claim any address",
             node,
-            help="name the addresses of your proxies only",
+            help="list the addresses of your proxies only",
         )
     return known

@@ -38,32 +38,32 @@ class Counts:
         self._shared = shared
         self._requests = Counter(
             "modicum_http_requests",
-            "Requests that were answered.",
+            "Requests that were served.",
             ["route", "method", "status"],
             registry=own,
         )
         self._seconds = Histogram(
             "modicum_http_seconds",
-            "How long requests took.",
+            "The duration of requests.",
             ["route", "method"],
             buckets=SECONDS,
             registry=own,
         )
         self._decisions = Counter(
             "modicum_decisions",
-            "Releases that were submitted and decided, by the policy's digest.",
+            "Submitted releases with a decision, by policy digest.",
             ["decision", "policy_version"],
             registry=own,
         )
         self._checks = Histogram(
             "modicum_check_seconds",
-            "How long it took to say what submitting a release would answer.",
+            "The duration of release checks.",
             buckets=SECONDS,
             registry=own,
         )
         self._compiles = Histogram(
             "modicum_compile_seconds",
-            "How long it took to compile a policy.",
+            "The duration of policy compilation.",
             buckets=SECONDS,
             registry=own,
         )

@@ -43,7 +43,7 @@ SAYINGS: Final = frozenset(
     }
 )
 #: Stands for anything else.
-OTHER: Final = "(not told: it may hold what a client sent)"
+OTHER: Final = "(hidden: it may contain client data)"
 
 
 class LogOfLibraries(logging.Handler):

@@ -44,14 +44,14 @@ class Page:
         yield from map(_without_created, self.counted)
         yield GaugeMetricFamily(
             "modicum_line_length",
-            "Requests that wait for the ledger's turn in the process that answers.",
+            "Requests in the process that wait for a ledger turn.",
             self.line,
         )
         if self.found is None:
             return
         yield GaugeMetricFamily(
             "modicum_ledger_facts_age_seconds",
-            "How long ago the ledger was looked at.",
+            "The time since the ledger was last read.",
             self.age,
         )
         yield GaugeMetricFamily(
@@ -62,7 +62,7 @@ class Page:
         if self.found.is_sound is not None:
             yield GaugeMetricFamily(
                 "modicum_ledger_verify_ok",
-                "Whether the entries that were read continue the chain and the state.",
+                "Whether the entries read so far continue the chain and the state.",
                 int(self.found.is_sound),
             )
         if self.found.facts is not None:
@@ -89,27 +89,27 @@ def _of_ledger(facts: LedgerFacts) -> Iterator[Metric]:
     for name, says, value in (
         ("modicum_ledger_entries", "Entries of the ledger.", facts.entries),
         ("modicum_releases_counted", "Releases that count as spent.", facts.counted),
-        ("modicum_reservations_open", "Reservations that stand.", facts.reservations),
+        ("modicum_reservations_open", "Open reservations.", facts.reservations),
         (
             "modicum_reservation_age_seconds",
-            "Since when the oldest reservation that stands has stood.",
+            "The time of the oldest open reservation.",
             facts.reservation_age,
         ),
         (
             "modicum_requests_pending",
-            "Releases and policies that wait for people to agree.",
+            "Releases and policies that await approval.",
             facts.pending,
         ),
         (
             "modicum_approval_age_seconds",
-            "Since when the oldest of them has waited.",
+            "The time of the oldest of them.",
             facts.approval_age,
         ),
-        ("modicum_rounds", "Rounds of planning that were opened.", facts.rounds),
+        ("modicum_rounds", "Opened planning rounds.", facts.rounds),
     ):
         yield GaugeMetricFamily(name, says, value)
     yield CounterMetricFamily(
-        "modicum_denials", "Denials that the ledger tells of.", facts.denials
+        "modicum_denials", "Denials in the ledger.", facts.denials
     )
     yield CounterMetricFamily(
         "modicum_nondp_disclosures",
@@ -120,14 +120,14 @@ def _of_ledger(facts: LedgerFacts) -> Iterator[Metric]:
 
 def _of_rules(facts: LedgerFacts) -> Iterator[Metric]:
     states = GaugeMetricFamily(
-        "modicum_rules", "Rules over history, by how they stand.", labels=["state"]
+        "modicum_rules", "Rules over history, by status.", labels=["state"]
     )
     for word, count in sorted(facts.rules.items()):
         states.add_metric([word], count)
     yield states
     full = GaugeMetricFamily(
         "modicum_rule_utilisation_ratio",
-        "How full the fullest rules are: 0 to 1, or 2 if over the limit.",
+        "The used share of the fullest rules: 0 to 1, or 2 if over the limit.",
         labels=["scope", "context", "unit"],
     )
     for one in facts.fullest:

@@ -114,8 +114,8 @@ def _refuse_other_files(file: IO[bytes], path: str | Path) -> None:
         raise InputError(
             Problem(
                 Code.FILE_UNREADABLE,
-                f"{path} is no audit bundle",
-                help="make one with  modicum audit export",
+                f"{path} is not an audit bundle",
+                help="create one with  modicum audit export",
             )
         )
 

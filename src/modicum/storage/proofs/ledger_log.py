@@ -22,7 +22,7 @@ def open_log(ledger: str | Path) -> MaintainedStore:
             Problem(
                 Code.LEDGER_MISSING,
                 f"there is no ledger at {store.name}",
-                help="make one with  modicum init --policy policy.yaml",
+                help="create one with  modicum init --policy policy.yaml",
             )
         )
     if Path(store.name).is_dir():

@@ -105,10 +105,10 @@ def load_key(path: str | Path, passphrase: bytes | None = None) -> SigningKey:
             raise InputError(
                 Problem(Code.FILE_UNREADABLE, problem, help="leave it out")
             ) from error
-        remedy = "make one with  modicum ledger key new"
+        remedy = "create one with  modicum ledger key new"
         raise _no_key(path, "a private key", remedy) from error
     if not isinstance(private, Ed25519PrivateKey):
-        raise _no_key(path, "an Ed25519 key", "make one with  modicum ledger key new")
+        raise _no_key(path, "an Ed25519 key", "create one with  modicum ledger key new")
     return SigningKey(private)
 
 
@@ -117,7 +117,7 @@ def _locked(path: str | Path, passphrase: bytes | None) -> InputError:
     if passphrase is None:
         problem = f"{path} is encrypted, and no passphrase was given"
     else:
-        problem = f"the passphrase does not open {path}, or the file is damaged"
+        problem = f"the passphrase for {path} is wrong, or the file is damaged"
     remedy = "give the right one, at a terminal or with  --passphrase-file FILE"
     return InputError(Problem(Code.FILE_UNREADABLE, problem, help=remedy))
 
@@ -143,7 +143,7 @@ def load_public_key(path: str | Path) -> bytes:
     try:
         public = load_pem_public_key(data)
     except (ValueError, UnsupportedAlgorithm) as error:
-        remedy = "a public key ends in `.pub`; never hand out a private one"
+        remedy = "a public key ends in `.pub`; never share a private one"
         raise _no_key(path, "a public key", remedy) from error
     if not isinstance(public, Ed25519PublicKey):
         raise _no_key(path, "an Ed25519 key", "checkpoints are signed with Ed25519")
@@ -159,9 +159,9 @@ def load_claim(path: str | Path) -> Signed:
         raise InputError(
             Problem(
                 Code.FILE_UNREADABLE,
-                f"{path} is no checkpoint and no receipt{claim_fault(error)}",
-                help="name a file as  modicum ledger checkpoint  or  modicum ledger"
-                " receipt  wrote it",
+                f"{path} is neither a checkpoint nor a receipt{claim_fault(error)}",
+                help="use a file written by  modicum ledger checkpoint  or  modicum"
+                " ledger receipt",
             )
         ) from error
 
@@ -197,10 +197,10 @@ def _read_secret(path: Path) -> bytes:
         raise UsageError(
             Problem(
                 Code.FILE_UNREADABLE,
-                f"{path} is accessible to other users (mode"
-                f" {stat.S_IMODE(mode):04o})",
-                notes=("whoever can read a private key can sign with it",),
-                help=f"chmod 600 {path}, and make a new key if others may have it",
+                f"{path} is accessible to other users (mode {stat.S_IMODE(mode):04o})",
+                notes=("anyone who can read a private key can sign with it",),
+                help=f"chmod 600 {path}, and replace the key if others may have read"
+                " it",
             )
         )
     return data
@@ -213,8 +213,8 @@ def _refuse_public(path: Path, data: bytes) -> None:
         raise InputError(
             Problem(
                 Code.FILE_UNREADABLE,
-                f"{path} is a public key: it verifies, and cannot sign",
-                help=f"name the private key{own}",
+                f"{path} is a public key: it cannot sign",
+                help=f"give the private key{own}",
             )
         )
 
@@ -239,7 +239,7 @@ def _exists(path: Path) -> UsageError:
         Problem(
             Code.ALREADY_EXISTS,
             f"{path} exists",
-            help="choose another path; a key is never written over",
+            help="choose another path; keys are never overwritten",
         )
     )
 

@@ -130,7 +130,7 @@ def require_noted(verified: Verified, noted_hash: str) -> None:
             Problem(
                 Code.LEDGER_BROKEN,
                 f"no entry has the hash {noted_hash[:64]}",
-                notes=("entries were cut off or replaced since it was noted",),
+                notes=("entries were removed or replaced since then",),
             )
         )
 
@@ -143,8 +143,8 @@ def require_pinned(verified: Verified) -> None:
         raise VerificationError(
             Problem(
                 Code.LEDGER_BROKEN,
-                "no checkpoint is signed by a key that was named as trusted",
-                notes=("without one, nothing shows that the log was not written anew",),
+                "no checkpoint is signed by a trusted key",
+                notes=("without one, the log may have been rewritten",),
                 help=_pinning_remedy(verified),
             )
         )
@@ -152,12 +152,14 @@ def require_pinned(verified: Verified) -> None:
 
 def _pinning_remedy(verified: Verified) -> str:
     if not verified.keys_named:
-        return "name the key with  --public-key, or bring  --checkpoint"
+        return "give the key with  --public-key, or a checkpoint with  --checkpoint"
     others = sorted({one.claim.key for one in verified.findings})
     if not others:
-        return "bring one that you held, with  --checkpoint; none lies beside the log"
+        return (
+            "give one that you kept, with  --checkpoint; there is none next to the log"
+        )
     named = ", ".join(f"{key[:12]}…" for key in others[:_KEYS_SHOWN])
-    return f"perhaps another key was meant: what there is was signed by {named}"
+    return f"perhaps you gave another key: the existing ones were signed by {named}"
 
 
 def _refuse_other_state(finding: Finding, report: AuditReport) -> None:
@@ -170,8 +172,8 @@ def _refuse_other_state(finding: Finding, report: AuditReport) -> None:
         raise VerificationError(
             Problem(
                 Code.LEDGER_BROKEN,
-                f"the checkpoint of {finding.source} does not hold: the log leads to"
-                " another state than the one it states",
+                f"the checkpoint of {finding.source} does not hold: the state of the"
+                " log differs from the signed one",
             )
         )
 

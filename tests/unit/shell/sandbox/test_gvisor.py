@@ -24,7 +24,7 @@ def test_without_runsc_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnavailableError) as caught:
         held.score(python("def score(*_):\n    return 1"), {}, None, LIMITS)
     assert caught.value.code is Code.SANDBOX_MISSING
-    assert "runsc is not there" in str(caught.value)
+    assert "runsc is not installed" in str(caught.value)
 
 
 def test_a_runsc_that_runs_nothing_is_not_enough(

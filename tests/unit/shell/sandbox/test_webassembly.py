@@ -199,7 +199,7 @@ def test_root_names_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_tier_that_leaks_is_not_there(
     held: WebAssembly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    works = {"a module that ends": webassembly._WORKS}
+    works = {"a terminating module": webassembly._WORKS}
     monkeypatch.setattr(webassembly, "_HELD", works)
     with pytest.raises(UnavailableError) as caught:
         WebAssembly(users()).check()

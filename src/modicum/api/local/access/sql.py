@@ -200,7 +200,10 @@ def quoted_text(value: str) -> str:
             Problem(
                 Code.NOT_SUPPORTED,
                 f"the value `{value[:60]}` cannot be written safely in SQL",
-                notes=("databases differ in how they read a backslash or a control character",),
+                notes=(
+                    "databases differ in how they read a backslash or a control"
+                    " character",
+                ),
                 help="use  --format json",
             )
         )

@@ -90,7 +90,10 @@ class PeopleAxes:
                     f" unit `{space.unit}` divides the population"
                 )
         if not self._axes and not self._hidden:
-            return "no attribute that is fixed for the units of these rules divides the population"
+            return (
+                "no attribute that is fixed for the units of these rules divides"
+                " the population"
+            )
         if not self._axes:
             return (
                 f"it does not read `{self._hidden[0]}`: filtering rows by it"

@@ -128,8 +128,7 @@ def _with_another_label(trials: Trials) -> Iterator[Option]:
                 "label",
                 f"set {label}: {value}, if that is true",
                 {**base, label: value, "mechanisms": mechanisms},
-                f"{label}: {value} is true of the whole release; others rely on"
-                " labels",
+                f"{label}: {value} is true of the whole release; others rely on labels",
             )
 
 

@@ -55,7 +55,8 @@ def refuse_exact(program: Program, tier: str) -> None:
             Problem(
                 Code.DOES_NOT_FIT,
                 f"custom code in {program.language} may not see exact answers: in the"
-                f" tier {tier} it shares a kernel with later runs, and could signal to them",
+                f" tier {tier} it shares a kernel with later runs, and could signal to"
+                " them",
                 help="use a task of the catalogue, or compile it to"
                 " WebAssembly for the tier wasm",
             )

@@ -81,7 +81,8 @@ def cause_text(loss: RuleLoss) -> str:
     if loss.every_period:
         return (
             "over the limit in every period, including future ones: releases without"
-            f" `periods` are charged to all; list them with  modicum ledger balance {loss.rule.id}"
+            " `periods` are charged to all; list them with  modicum ledger balance"
+            f" {loss.rule.id}"
         )
     return ""
 
@@ -282,8 +283,7 @@ def _causes(locked: Locked, unit: str) -> Iterator[str]:
         yield f"the open round has `{unit}` at 0 % of every budget"
     elif locked.unnamed:
         yield (
-            "the release names no `groups`, and so reads also those that have not"
-            " begun"
+            "the release names no `groups`, and so reads also those that have not begun"
         )
     else:
         if locked.closed:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 TOLD_MAX = 5
 #: What a search says that ended before it had looked at everything.
 ENDED_EARLY = (
-    "the search ended early, because there are many mechanisms: other changes may be allowed"
+    "the search ended early, because there are many mechanisms: other"
+    " changes may be allowed"
 )
 
 
@@ -217,10 +218,11 @@ class Explanation:
     @property
     def closest(self) -> tuple[str, ...]:
         """What would pass instead, in words."""
-        found = self.fit.changes if self.fit.found else self.fit.why
-        lines = tuple(f"would be allowed with: {line}" for line in found[:TOLD_MAX])
-        ended = self.fit.found and self.fit.ended_early
-        return (*lines, ENDED_EARLY) if ended else lines
+        if not self.fit.found:
+            return tuple(self.fit.why[:TOLD_MAX])
+        changes = self.fit.changes[:TOLD_MAX]
+        lines = tuple(f"would be allowed with: {change}" for change in changes)
+        return (*lines, ENDED_EARLY) if self.fit.ended_early else lines
 
     @property
     def words(self) -> DenialDetails:

@@ -152,7 +152,8 @@ def refused(message: str, *notes: str) -> ApprovalError:
             Code.NEEDS_APPROVAL,
             message,
             notes=notes,
-            help="`approvals`, `activation` and `roles` of the policy name the approvers",
+            help="`approvals`, `activation` and `roles` of the policy name the"
+            " approvers",
         )
     )
 
@@ -174,7 +175,7 @@ def active_policy(book: LedgerBalances) -> CompiledPolicy:
             Problem(
                 Code.NO_POLICY,
                 "the ledger has no active policy",
-                help="make one with  modicum init --policy policy.yaml",
+                help="create one with  modicum init --policy policy.yaml",
             )
         )
     return compiled
@@ -228,9 +229,7 @@ def approval_state_text(one: ApprovalState) -> str:
     if one.agreed:
         said.append(f"approved by {shortened(one.agreed, 10)}")
     if one.refused:
-        said.append(
-            f"rejected by {shortened(one.refused, 10)}, who must withdraw that"
-        )
+        said.append(f"rejected by {shortened(one.refused, 10)}, who must withdraw that")
     if one.missing:
         more = f"{one.missing} more" if one.agreed else str(one.missing)
         could = (

@@ -198,9 +198,7 @@ def _described(
                 Code.CORRECTS_MORE,
                 f"release `{named}` was recorded with a different `{other}`",
                 place_of(release),
-                notes=(
-                    "a correction may change `periods` only",
-                ),
+                notes=("a correction may change `periods` only",),
                 help="start from the recorded file, and change `periods` only",
             )
         )

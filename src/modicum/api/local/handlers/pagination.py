@@ -13,7 +13,9 @@ from modicum.core.errors import Code, InputError, Problem
 #: So many items a page has at most.
 PAGE_MAX: Final = 500
 
-Limit = Annotated[int, Meta(ge=1, le=PAGE_MAX, description="the maximum number of items")]
+Limit = Annotated[
+    int, Meta(ge=1, le=PAGE_MAX, description="the maximum number of items")
+]
 Cursor = Annotated[
     str, Meta(max_length=200, description="`next` of the page before; empty at first")
 ]

@@ -46,8 +46,7 @@ def _unanswered() -> InvariantError:
     return InvariantError(
         Problem(
             Code.INTERNAL,
-            "the query failed; the error is hidden: it may quote"
-            " rows",
+            "the query failed; the error is hidden: it may quote rows",
             help="its loss is spent; please report this",
         )
     )

@@ -68,7 +68,9 @@ def _query(vocabulary: Vocabulary | None) -> Schema:
         "noise": words(MEASURES, "laplace is priced in eps, gaussian in rho"),
         "loss": {**loss, "minProperties": 1, "maxProperties": 1},
         "weights": named(positive("a weight"), "shares of the loss, by aggregate"),
-        "discover": closed(share, ["delta"], "how keys that are not public are released"),
+        "discover": closed(
+            share, ["delta"], "how keys that are not public are released"
+        ),
         "bins": {"enum": bins, "description": "of a quantile"},
         "confidence": probability("the confidence of each interval; 0.95"),
         "salt": line("a secret text"),
@@ -111,7 +113,9 @@ def _column(vocabulary: Vocabulary | None) -> Schema:
     if vocabulary is not None:
         known = sorted(vocabulary.attributes)
         attribute = words([*known, "none"], "the attribute in it")
-        partition = words(vocabulary.population.partitions, "the partitioning attribute in it")
+        partition = words(
+            vocabulary.population.partitions, "the partitioning attribute in it"
+        )
     value: Schema = {"type": ["string", "integer", "boolean"]}
     step = positive("what values are rounded to")
     properties: dict[str, Schema] = {

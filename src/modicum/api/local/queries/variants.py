@@ -65,9 +65,7 @@ class DeniedQuery(Struct, frozen=True):
             trials = Trials(look, self.query.described)
             if variant is not None and self._allows(trials, variant):
                 return structs.replace(fit, release=variant)
-            return trials.nothing(
-                vary, "the mechanisms of a query are derived from it"
-            )
+            return trials.nothing(vary, "the mechanisms of a query are derived from it")
 
     def options(self) -> Options:
         """Return the changes of the query file after which it would pass now."""
@@ -132,7 +130,9 @@ class DeniedQuery(Struct, frozen=True):
             )
             if step is None:
                 lines = full_rules(trials.verdict)
-                return trials.nothing("loss", *(f"even at the minimum, {x}" for x in lines))
+                return trials.nothing(
+                    "loss", *(f"even at the minimum, {x}" for x in lines)
+                )
             amount = number_on(first - step)
             unit, measure = self.query.asked.unit, self._measure
             change = (
