@@ -59,7 +59,7 @@ def mechanism(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a mechanism costs, in every measure; or the noise for a target."""
+    """Show the loss of a mechanism, in every measure; or the noise for a target."""
     from modicum.accounting.budgets import ApproxBudget
     from modicum.accounting.curves import composed
     from modicum.accounting.named_mechanisms import (
@@ -159,7 +159,7 @@ def subsample(
     delta: Delta = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a mechanism costs on secret samples, beside what it costs on all."""
+    """Show the loss of a mechanism on secret samples, next to that without sampling."""
     from modicum.accounting.curves import composed
     from modicum.accounting.named_mechanisms import (
         SAMPLINGS,
@@ -376,9 +376,9 @@ def convert(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Convert one guarantee to another measure, rounded up.
+    """Convert a guarantee to another measure, rounded up.
 
-    What no proof allows is refused, with the reason.
+    A conversion without a proof is refused, with the reason.
     """
     from modicum.accounting.conversions.guarantees import check_relation
     from modicum.accounting.conversions.registry import convert as converted

@@ -56,10 +56,10 @@ def batch(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a batch of mechanisms costs, if it is fixed before its first output.
+    """Compose a batch of mechanisms that is fixed before its first output.
 
-    Shows epsilon at delta: as a filter charges it, by the best composition theorem,
-    and by privacy loss distributions if dp-accounting is installed.
+    Shows epsilon at delta: by a filter, by the best composition theorem, and by privacy
+    loss distributions if dp-accounting is installed.
     """
     from modicum.accounting.batch_format import read_batch
     from modicum.ops.files.documents import load_release
@@ -264,10 +264,10 @@ def compose(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what many releases reveal together, under any neighboring relation.
+    """Compose many releases under any neighboring relation.
 
-    Prints the joint loss in each measure with the move that attains it: the change
-    between two neighbors for which the releases, together, tell most.
+    Prints the joint loss in each measure with its worst move: the change between two
+    neighbors that attains it.
     """
     from modicum.accounting.neighborhoods.joint_loss import Engine
     from modicum.accounting.neighborhoods.question_format import read_question

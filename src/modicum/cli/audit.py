@@ -56,7 +56,7 @@ def export(
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Write the ledger, its checkpoints and its policies into one file."""
+    """Write the ledger, its checkpoints and its policies to one file."""
     from modicum.storage.proofs.bundles import export_bundle
     from modicum.storage.proofs.ledger_log import stored_checkpoints
     from modicum.storage.proofs.signing_keys import Signing
@@ -97,7 +97,7 @@ def verify(
     require_checkpoint: RequireCheckpoint = False,
     as_json: Json = False,
 ) -> None:
-    """Check a bundle offline: chain, signatures, every decision; exits 0 or 6."""
+    """Verify a bundle offline: chain, signatures, every decision; exits 0 or 6."""
     from modicum.storage.proofs.bundles import open_bundle, verify_bundle
     from modicum.storage.proofs.verification import load_trust, require_pinned
 
@@ -131,7 +131,7 @@ def report(
     claims: Claims = None,
     as_json: Json = False,
 ) -> None:
-    """Check a ledger or a bundle, and write a statement about it."""
+    """Verify a ledger or a bundle, and write a privacy statement."""
     from modicum.reports.statement_html import page
     from modicum.system.files import write_whole
 
@@ -173,7 +173,7 @@ def registry(
     claims: Claims = None,
     as_json: Json = False,
 ) -> None:
-    """Write what was released as records for a public registry of deployments."""
+    """Write the releases as records for a public registry of deployments."""
     from modicum.reports.deployment_registry import registry_records, registry_text
     from modicum.system.files import write_whole
 

@@ -53,10 +53,10 @@ def backfill(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Count releases that happened before; they are never denied.
+    """Record past releases; they are counted, and never denied.
 
-    Each file holds one release, or a list of them. A mistake in one is said before
-    any counts.
+    Each file contains one release, or a list of them. All files are checked before any
+    release is recorded.
     """
     from modicum.api.local.dry_run import on_trial
     from modicum.cli.ledger_access import open_workspace
@@ -204,10 +204,10 @@ def redescribe(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Ask for a correction of past releases: of the `periods` that they read.
+    """Request a correction of the `periods` of past releases.
 
-    Another person agrees with  release approve  , and whom the policy asks. Until then,
-    the releases are charged as they were recorded.
+    Another person approves it with  release approve  , and others if the policy
+    requires it. Until then, the releases are charged as they were recorded.
     """
     from modicum.api.local.backfill import id_of
     from modicum.api.local.views.approvals import correction_view

@@ -35,7 +35,7 @@ def backup(
     ledger: Ledger = DEFAULT_LEDGER,
     as_json: Json = False,
 ) -> None:
-    """Copy a ledger, while it is used, into a new file, and check the copy."""
+    """Copy a ledger to a new file, while it is in use, and verify the copy."""
     from modicum.ops.backup.backup import back_up
 
     with reporting(as_json=as_json):
@@ -82,7 +82,7 @@ def restore(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Verify a backup, and copy it to where there is no ledger."""
+    """Verify a backup, and restore it to a new ledger."""
     from modicum.ops.backup.restore import Heads
     from modicum.ops.backup.restore import restore as restore_backup
 
@@ -144,7 +144,7 @@ def upgrade(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring the tables of a ledger up to date; its entries stay as they are."""
+    """Upgrade the tables of a ledger; its entries do not change."""
     with reporting(as_json=as_json):
         store = open_log(ledger)
         before = store.table_versions()

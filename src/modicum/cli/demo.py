@@ -25,7 +25,7 @@ def demo(
         typer.Option("--dir", help="The folder for its files; by default ./NAME."),
     ] = None,
 ) -> None:
-    """Make an example organization and show the main job on it."""
+    """Create an example organization and show the main workflow."""
     from modicum.ops.demo import make_demo
 
     with reporting(as_json=False):

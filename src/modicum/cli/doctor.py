@@ -48,7 +48,7 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check this machine and a ledger; say what is wrong, and what helps."""
+    """Check this machine and a ledger; show problems and remedies."""
     from modicum.ops.doctor.checks import examine, write_bundle
     from modicum.ops.doctor.sandboxes import sandboxes
     from modicum.system.clock import SystemClock

@@ -89,7 +89,7 @@ def list_contracts(
     ledger: Ledger = DEFAULT_LEDGER,
     as_json: Json = False,
 ) -> None:
-    """List the contracts and where each stands, or the data sets."""
+    """List the contracts with their status, or the data sets."""
     with reporting(as_json=as_json):
         (_list_data if data else _list_contracts)(ledger, as_json)
 
@@ -135,9 +135,9 @@ def approve(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Agree to a contract, as an owner of its data. Look at it first: `escrow show`.
+    """Approve a contract, as an owner of its data. Review it first: `escrow show`.
 
-    With --version, agree to new rows of your data set: `escrow list --data` shows them.
+    With --version, approve new rows of your data set: `escrow list --data` shows them.
     """
     from modicum.ledger.log.contracts import Version
 
@@ -174,9 +174,9 @@ def reject(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Refuse a contract, or take an agreement back; it is blocked until you approve.
+    """Reject a contract, or withdraw an approval; it is blocked until you approve.
 
-    With --version, refuse new rows of your data set that wait for its owners.
+    With --version, reject new rows of your data set that await its owners.
     """
     from modicum.ledger.log.contracts import Version
 
@@ -221,9 +221,9 @@ def withdraw(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Take back a contract that you asked for, or do without what one gives you.
+    """Withdraw a contract that you requested, or decline one as a recipient.
 
-    Nothing flows under it any more, to nobody.
+    Nothing is disclosed under it any more.
     """
     from modicum.api.local.views.contracts import contract_view
 
@@ -245,10 +245,10 @@ def run(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Run what a contract permits: a query or a task. What it computes is withheld.
+    """Run the query or task of a contract. Its results are withheld.
 
-    From its beginning on, the run is counted and what it charges is spent, whatever
-    becomes of it. Exits 0, or 3 if a rule denies a query.
+    From its start, the run is counted and its loss is spent, whatever its outcome.
+    Exits 0, or 3 if a rule denies a query.
     """
     from modicum.api.local.escrow.review import contract_review
 
@@ -279,7 +279,7 @@ def receive(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Print what a contract lets go, to one of its recipients. It is a use of it."""
+    """Print the result of a contract, to a recipient. It counts as a use."""
     with reporting(as_json=as_json):
         office = open_escrow(ledger, actor, vault, vault_keys).escrow
         found = office.receive(name)

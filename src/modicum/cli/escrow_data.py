@@ -70,10 +70,9 @@ def init(
     ],
     as_json: Json = False,
 ) -> None:
-    """Make a vault and a file with its keys. Nothing is ever written over.
+    """Create a vault and its key file. Existing files are never overwritten.
 
-    Whoever can read both can read everything. Where that matters, let a key service
-    keep the keys.
+    Anyone who can read both can read everything. For separation, use a key service.
     """
     from modicum.ops.escrow.factory import begin_vault
 
@@ -124,9 +123,10 @@ def register(
 ) -> None:
     """Put a version of a data set into the vault, as an owner of it.
 
-    The first version says for good whose it is, and its limits: name its owners then.
-    For a later version leave these options out. It is used when as many owners as
-    must have agreed to it; who registers it agrees, unless a key must sign that.
+    Owners and limits are fixed at registration of the first version: give them then.
+    Leave these options out for later versions. A version can be used once the required
+    number of owners has approved it; registering it is an approval, unless that needs a
+    signature.
     """
     from modicum.api.local.escrow.datasets import Declared
     from modicum.ops.escrow.inputs import read_rows, read_text
@@ -171,10 +171,10 @@ def shred(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Destroy a version of a data set, and all that was computed of it, for good.
+    """Permanently destroy a version of a data set, and all withheld results from it.
 
-    Nobody can bring it back, and no contract about it can be used again. If this
-    fails, shred it again: the ledger knows of it already.
+    It cannot be restored, and its contracts cannot be used again. If this fails, run it
+    again: the ledger has already recorded it.
     """
     from modicum.ledger.log.contracts import Version
 
@@ -260,7 +260,7 @@ Keys = Annotated[
 
 @app.command()
 def show(vault: RequiredVault, vault_keys: Keys, as_json: Json = False) -> None:
-    """Show which key wraps what is new, and how many things each key wraps."""
+    """Show the current key, and the number of data keys that each key wraps."""
     from modicum.ops.escrow.vault_keys import keys_in_use
 
     with reporting(as_json=as_json):
@@ -275,10 +275,10 @@ def show(vault: RequiredVault, vault_keys: Keys, as_json: Json = False) -> None:
 
 @app.command()
 def rotate(vault: RequiredVault, vault_keys: Keys, as_json: Json = False) -> None:
-    """Wrap the key of everything under a new key; what they encrypt stays as it is.
+    """Wrap all data keys under a new key; the encrypted data does not change.
 
-    A new key is added to a file with keys. A service makes its own: let it, first. The
-    old key stays until it is retired. If this fails, do it again.
+    A key file gets a new key. With a key service, rotate its key first. The old key
+    stays until it is retired. If this fails, run it again.
     """
     from modicum.ops.escrow.vault_keys import rotate_keys
 
@@ -310,10 +310,10 @@ def retire(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Destroy an old key of the file, under which nothing is wrapped any more.
+    """Destroy an old key of the file that no longer wraps any data key.
 
-    Name every vault that uses the file: what is wrapped in others is lost. Copies of
-    the file that are kept elsewhere still hold the key.
+    Give every vault that uses the file: data of others is lost. Copies of the file
+    still contain the key.
     """
     from modicum.ops.escrow.vault_keys import retire_old_key
 

@@ -277,9 +277,9 @@ def submit_query(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Ask that queries run on registered data, and their answers are withheld.
+    """Request to run queries on registered data; their answers are withheld.
 
-    The tables that they read are data sets, in their newest versions. Reads no row.
+    Their tables are data sets, in their newest versions. Reads no row.
     """
     from modicum.ops.escrow.inputs import read_text
 
@@ -326,11 +326,11 @@ def submit_task(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Ask that a program runs on withheld answers, and its scores are withheld.
+    """Request to run a program on withheld answers; its scores are withheld.
 
-    It is a task of the catalogue, as a task file says it, or code of your own. The
-    owners read it before they agree. With --blocks it has one score, on exact answers,
-    that every rule counts; it runs once, for each block as long as --seconds say.
+    It is a task of the catalogue, from a task file, or custom code. The owners review
+    it before they approve. With --blocks it has one score, on exact answers, that every
+    rule counts; it runs once, for each block as long as --seconds.
     """
     from modicum.api.ports.escrow import Limits
 
@@ -364,7 +364,7 @@ def submit_output(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Ask that the private answers of a query go out."""
+    """Request to disclose the private answers of a query."""
     with reporting(as_json=as_json):
         workspace = open_escrow(ledger, actor)
         heading = _heading(name, reason, days, uses, to)
@@ -384,7 +384,7 @@ def submit_signal(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Ask that the score of a task on private answers goes out."""
+    """Request to disclose the score of a task on private answers."""
     with reporting(as_json=as_json):
         workspace = open_escrow(ledger, actor)
         heading = _heading(name, reason, days, uses, to)
@@ -419,10 +419,10 @@ def submit_raw_signal(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Ask that the score on EXACT answers goes out: NOT differentially private.
+    """Request to disclose the score on EXACT answers: NOT differentially private.
 
-    No epsilon describes what it tells. The ledger counts it in bits, and records a
-    disclosure when it goes out.
+    No epsilon bounds what it reveals. The ledger counts it in bits, and records its
+    disclosure.
     """
     with reporting(as_json=as_json):
         wide = _width(width, exact=exact)

@@ -255,10 +255,10 @@ def show(
     ledger: Ledger = DEFAULT_LEDGER,
     as_json: Json = False,
 ) -> None:
-    """Show all that an owner should see before agreeing to a contract.
+    """Show everything that an owner should review before approving a contract.
 
-    Its queries with what they cost; its program, for which the vault is needed, with
-    remarks; who agreed; and how to agree to exactly this. Writes nothing.
+    Its queries with their losses; its program, from the vault, with remarks; the votes;
+    and the command to approve exactly this. Writes nothing.
     """
     from modicum.api.local.escrow.review import examined
     from modicum.api.local.views.contracts import details_view

@@ -92,11 +92,11 @@ def try_task(
     ledger: Ledger = DEFAULT_LEDGER,
     as_json: Json = False,
 ) -> None:
-    """Try a task on made-up answers, in the sandbox. No data is touched.
+    """Try a task on synthetic answers, in the sandbox. No data is read.
 
-    The answers come from what data sets declare, and from nothing else. Nobody is
-    asked, nothing is written to the ledger, and nothing is spent. Shown are the scores,
-    and the remarks that its owners will see.
+    The answers are generated from the declarations of data sets only. No approval is
+    needed, nothing is written to the ledger, and nothing is spent. Shows the scores,
+    and the remarks for the owners.
     """
     from modicum.api.local.escrow.synthetic_answers import synthetic_answers_of
     from modicum.api.ports.escrow import Limits
@@ -260,10 +260,10 @@ def risk(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Choose by risk the epsilon that you agree to for a query. Writes nothing.
+    """Choose by risk the epsilon that you approve for a query. Writes nothing.
 
-    The choice follows from the contract alone: analysts may know it. What --own-rows
-    adds is computed from rows without noise: never tell them.
+    The choice depends on the contract only: it may be shared with analysts. The output
+    of --own-rows is computed from rows without noise: never share it.
     """
     with reporting(as_json=as_json), in_options():
         if (name is None) == (file is None):

@@ -94,9 +94,9 @@ def approve(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Agree to a release that needs approval, as the policy's `roles` allow.
+    """Approve a release that needs approval, as the policy's `roles` allow.
 
-    It is decided again: what would be denied now is not approved.
+    It is decided again: a release that would be denied now cannot be approved.
     """
     with reporting(as_json=as_json):
         signer = signer_of(key, passphrase_file)
@@ -119,7 +119,7 @@ def reject(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Refuse a release, or take an approval back; it is blocked until you approve."""
+    """Reject a release, or withdraw an approval; it is blocked until you approve."""
     with reporting(as_json=as_json):
         signer = signer_of(key, passphrase_file)
         _say(
@@ -222,7 +222,7 @@ def annotate(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Add a remark for those who read the ledger later. It changes nothing."""
+    """Add a remark for readers of the ledger. It has no other effect."""
     with reporting(as_json=as_json):
         seq = governance_of(ledger, actor).annotate(remark, about=about)
         if as_json:
@@ -242,7 +242,7 @@ def disclose(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Record what was disclosed outside differential privacy: no rule counts it."""
+    """Record a disclosure outside differential privacy: no rule counts it."""
     with reporting(as_json=as_json):
         body, seq = governance_of(ledger, actor).disclose(read_release(file))
         if as_json:

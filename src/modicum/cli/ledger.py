@@ -73,7 +73,7 @@ def balance(
 ) -> None:
     """Show the fullest cell of a rule: spent, limit, and the releases that filled it.
 
-    Without --where, --period and --group, all cells are looked at. Writes nothing.
+    By default, --where, --period and --group cover all cells. Writes nothing.
     """
     from modicum.cli.ledger_access import note_if_empty, open_view
 
@@ -297,7 +297,7 @@ def verify(
     require_checkpoint: RequireCheckpoint = False,
     as_json: Json = False,
 ) -> None:
-    """Check chain, signatures and every decision; exits 0 or 6."""
+    """Verify chain, signatures and every decision; exits 0 or 6."""
     from modicum.storage.proofs.ledger_log import verify_ledger
     from modicum.storage.proofs.verification import (
         load_trust,
@@ -345,7 +345,7 @@ def init(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Make a ledger and activate a policy in it."""
+    """Create a ledger and activate a policy in it."""
     from modicum.cli.ledger_access import open_or_begin
 
     with reporting(as_json=as_json):

@@ -69,7 +69,7 @@ def show_key(
     path: Annotated[Path, typer.Argument(help="A public key, `.pub`.")],
     as_json: Json = False,
 ) -> None:
-    """Show a public key as `keys` of a policy names it."""
+    """Show a public key as in `keys` of a policy."""
     from modicum.ledger.proof.claims import key_id
     from modicum.storage.proofs.signing_keys import load_public_key
 
@@ -90,7 +90,7 @@ def new_key(
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Make an Ed25519 key; the public half goes beside it, with `.pub`."""
+    """Create an Ed25519 key, and its public key next to it, with `.pub`."""
     from modicum.storage.proofs.signing_keys import make_key
 
     with reporting(as_json=as_json):
@@ -112,7 +112,7 @@ def checkpoint(
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Check the ledger and sign its last entry; hold that where its keeper cannot."""
+    """Verify the ledger and sign its last entry; keep the file on another host."""
     from modicum.ledger.proof.claims import signed_bytes
     from modicum.storage.proofs.ledger_log import sign_checkpoint
     from modicum.storage.proofs.signing_keys import Signing
@@ -134,7 +134,7 @@ def receipt(
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Check the ledger and sign the latest answer that it gave to a release."""
+    """Verify the ledger and sign its latest decision on a release."""
     from modicum.storage.proofs.receipts import sign_receipt
     from modicum.storage.proofs.signing_keys import Signing
     from modicum.system.clock import SystemClock

@@ -105,10 +105,10 @@ def open_round(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Open the next round: budgets are unlocked, and user groups take turns.
+    """Open the next round: unlock budgets, and rotate user groups.
 
-    If the policy has a `rotation`, the next group becomes active, and one that had all
-    its turns retires.
+    If the policy has a `rotation`, the next group becomes active, and a group after its
+    last round retires.
     """
     from modicum.cli.ledger_access import open_workspace
 
@@ -125,9 +125,9 @@ def open_round(
 
 
 def remainder(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
-    """Show what user groups left over when they retired.
+    """Show the budget that user groups left over when they retired.
 
-    If the policy says `retired: first-come`, releases may use it, first come, first
+    With `retired: first-come` in the policy, releases may use it, first come, first
     served.
     """
     from modicum.cli.ledger_access import open_workspace
@@ -295,8 +295,7 @@ def run(
 ) -> None:
     """Choose which requests of a round to reserve together. Reserves nothing.
 
-    The plan holds for the ledger as it is now: what comes in before it is committed
-    makes it stale.
+    The plan is for the current ledger: any entry before its commit makes it stale.
     """
     from modicum.cli.ledger_access import open_workspace
     from modicum.ops.files.requests import load
@@ -338,7 +337,7 @@ def show(
     ledger: Ledger = DEFAULT_LEDGER,
     as_json: Json = False,
 ) -> None:
-    """Show a plan; or the round that is open, and what was committed."""
+    """Show a plan; or the open round, and the committed plans."""
     from modicum.cli.ledger_access import open_workspace
 
     with reporting(as_json=as_json):
@@ -361,7 +360,7 @@ def why_not(
     ],
     as_json: Json = False,
 ) -> None:
-    """Say why a request is not in a plan: what was missing, where, and who took it."""
+    """Explain why a request is not in a plan: the missing budget, and who took it."""
     with reporting(as_json=as_json):
         found = read_plan_file(plan)
         why = _why_not(found, release, plan)
@@ -388,10 +387,10 @@ def commit(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Reserve everything that a plan accepts, together, or nothing.
+    """Reserve all accepted requests of a plan, or none.
 
-    Every release is read, priced and decided once more. If the ledger went on since
-    the plan was made, nothing is reserved, and the command leaves with 7.
+    Every release is read, priced and decided again. If the ledger has changed since the
+    plan was made, nothing is reserved, and the command exits with code 7.
     """
     from modicum.cli.ledger_access import open_workspace
 

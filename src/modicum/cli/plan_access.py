@@ -99,9 +99,9 @@ def export_access(
 ) -> None:
     """Write who may read which rows and columns, how, and at what cost.
 
-    Only releases that are reserved or started give access. Of a plan or a round, the
-    others are left out, and named; a release that is named itself must give some.
-    A mistake is told as JSON if `--format json` is written out.
+    Only reserved or started releases grant access. For a plan or a round, other
+    releases are left out, and listed; a release given by its id must grant access. With
+    `--format json`, errors are JSON, too.
     """
     from modicum.api.local.access.releases import Wanted, exported_access
     from modicum.api.local.access.row_filters import Columns

@@ -174,9 +174,9 @@ def rotation(
     plot: Plot = None,
     as_json: Json = False,
 ) -> None:
-    """Say what user rotation and budget unlocking mean, round by round.
+    """Show the effects of user rotation and budget unlocking, round by round.
 
-    Reads no data and no ledger: it computes from what is given, or from a policy.
+    Reads no data and no ledger, only options or a policy.
     """
     from modicum.planner.outlook import look_ahead, steady_from
 

@@ -227,11 +227,11 @@ def simulate(
     plot_budget: PlotBudget = None,
     as_json: Json = False,
 ) -> None:
-    """Say how much of a workload's utility a planner accepts.
+    """Simulate a planner, and show the accepted utility of a workload.
 
-    Reads no data and no ledger: requests are drawn, or those of a file, and budgets
-    are as if nothing had been spent. The first plan on a machine takes half a minute
-    longer, because loops are compiled.
+    Reads no data and no ledger: requests are generated, or read from a file, and
+    budgets start unspent. The first plan on a machine takes half a minute longer,
+    because loops are compiled.
     """
     wishes = SimulationRequest(
         eps,

@@ -132,7 +132,7 @@ def show(
 ) -> None:
     """Print the text of the ledger's active policy, as it was activated.
 
-    A denial that names `(active):47:5` means its line 47.
+    In a denial, `(active):47:5` is its line 47.
     """
     from modicum.api.local.governance.approval_cases import active_policy
     from modicum.cli.ledger_access import open_view
@@ -181,7 +181,7 @@ def lint(
         bool, typer.Option("--strict", help="Exit with code 4 if there are warnings.")
     ] = False,
 ) -> None:
-    """Check policy files; report every mistake with its place."""
+    """Check policy files; report every error with its position."""
     from modicum.core.reader import Problems
 
     with reporting(as_json=as_json):
@@ -271,7 +271,7 @@ def prune(
         ),
     ] = False,
 ) -> None:
-    """Show the rules that other rules imply, each with one that does."""
+    """Show the rules that other rules imply, each with such a rule."""
     with reporting(as_json=as_json):
         compiled = _load(file)
         if as_json:

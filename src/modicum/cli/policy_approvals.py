@@ -63,11 +63,10 @@ def approve(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Agree that a policy takes the place of the active one, if that asks people.
+    """Approve the next policy, if the active one requires approval.
 
-    Prints the rules that releases already made exceed, and what else is in the way of
-    the policy. You agree to the policy's text;
-    who activates it chooses which of these conflicts to accept.
+    Prints the rules that past releases exceed, and other conflicts. You approve the
+    text of the policy; the person who activates it chooses which conflicts to accept.
     """
     from modicum.api.local.views.approvals import conflicts_view, receipt_view
     from modicum.api.local.views.ledger import problems_view
@@ -105,7 +104,7 @@ def reject(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Refuse that a policy takes the place of the active one."""
+    """Reject the next policy."""
     from modicum.api.local.views.approvals import receipt_view
     from modicum.api.schema.approval import CastVotes
 
@@ -122,9 +121,9 @@ def reject(
 def approvals(
     file: PolicyFile, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False
 ) -> None:
-    """Show who agreed to a policy and who is missing. Exits 5 if somebody is.
+    """Show the approvals of a policy. Exits 5 if some are missing.
 
-    What was said before the active policy came was about another change.
+    Earlier votes, from before the active policy, were on another change.
     """
     from modicum.api.local.governance.approval_cases import missing_approvals
     from modicum.api.local.views.approvals import approvals_view, vote_view
@@ -225,13 +224,12 @@ def activate(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Put a policy in the place of the ledger's active one.
+    """Activate a policy, in place of the active one.
 
-    Leaves with 4 if releases already made exceed a rule that is new or tighter, or
-    that they did not exceed before, unless each is accepted; if a privacy unit is
-    redefined under a name that losses were recorded for; and if an attribute that they
-    read is gone where others are new, unless that is accepted. Leaves with 5 if people
-    must agree first.
+    Exits with code 4 if past releases exceed a rule that is new or tighter, or one that
+    they did not exceed before, unless each is accepted; if a privacy unit with recorded
+    losses is redefined; and if an attribute that past releases read is removed where
+    others are new, unless that is accepted. Exits with code 5 if approval is needed.
     """
     from modicum.api.local.governance.activation import refuse_unready
 
@@ -303,7 +301,7 @@ def propose(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Ask people to agree to a policy; its text stands in the ledger. Exits 0 or 5."""
+    """Request approval of a policy; its text is stored in the ledger. Exits 0 or 5."""
     from modicum.api.local.governance.approval_cases import missing_approvals
     from modicum.api.local.views.approvals import proposal_view
 
@@ -323,7 +321,7 @@ def propose(
 def proposals(
     ledger: Ledger = DEFAULT_LEDGER, text: Text = False, as_json: Json = False
 ) -> None:
-    """List the policies that are proposed, and who is missing."""
+    """List the proposed policies, and the missing approvals."""
     from modicum.api.local.views.approvals import pending_policy_view
 
     with reporting(as_json=as_json):

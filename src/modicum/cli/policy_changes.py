@@ -59,11 +59,11 @@ def diff(
     show_all: All = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a new policy tightens and loosens; with a ledger, what that meets.
+    """Show what a new policy tightens and loosens; with a ledger, its conflicts.
 
-    The active policy is that of ledger.db, if no other ledger is given.
-    Leaves with 4 if the releases already made exceed a rule that is new or tighter,
-    or that they did not exceed under the old policy.
+    The active policy is that of ledger.db, if no other ledger is given. Exits with code
+    4 if past releases exceed a rule that is new or tighter, or one that they did not
+    exceed under the old policy.
     """
     from msgspec.structs import asdict
 
@@ -129,7 +129,7 @@ def simulate(
     show_all: All = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a policy would have decided, release by release. Writes nothing."""
+    """Replay past releases under a policy, one by one. Writes nothing."""
     from modicum.api.local.policies.what_if import what_if
     from modicum.api.local.views.policy_changes import simulation_view
     from modicum.cli.policy_simulation_text import print_simulation
@@ -168,7 +168,7 @@ def explain(
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
-    """Explain a rule: what it promises, where it comes from, and what is left of it.
+    """Explain a rule: its promise, its origin, and its remaining budget.
 
     The active policy is that of ledger.db, if no other ledger is given.
     """

@@ -253,7 +253,7 @@ def graph(
         bool, typer.Option("--per-release", help="The rules of `per_release`.")
     ] = False,
 ) -> None:
-    """Draw which rules count all that others count, as a Hasse diagram."""
+    """Draw the implications between rules, as a Hasse diagram."""
     from modicum.ops.files.documents import load_policy
     from modicum.policy.hasse.node_selection import centers, chosen_rules
     from modicum.policy.rules import Stage

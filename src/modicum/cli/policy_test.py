@@ -42,7 +42,7 @@ def run_tests(
         typer.Option("--coverage", help="List the rules that no test covers."),
     ] = False,
 ) -> None:
-    """Run the tests that stand next to policies; exits 0, or 8 if one fails."""
+    """Run the tests next to policies; exits 0, or 8 if one fails."""
     from modicum.ops.files.policy_tests import load_suites, run_suites
 
     with reporting(as_json=as_json):

@@ -49,10 +49,10 @@ def lint(
         bool, typer.Option("--strict", help="Exit with code 4 if there are remarks.")
     ] = False,
 ) -> None:
-    """Check query files and tables files; report every mistake with its place.
+    """Check query files and tables files; report every error with its position.
 
-    They are read under the policy that is given, or that of the ledger. Guesses of
-    `query init` that nobody reviewed are remarks. Reads no table.
+    They are read under the given policy, or that of the ledger. Unreviewed guesses of
+    `query init` are reported as remarks. Reads no table.
     """
     from modicum.core.reader import Problems
 
@@ -169,9 +169,9 @@ def init(
     ] = Path("tables.yaml"),
     as_json: Json = False,
 ) -> None:
-    """Draft the tables file for data: types and ids are guessed, each guess marked.
+    """Draft the tables file for data, with guessed types and ids, each marked.
 
-    Run it where the data is, and review the draft. Types of a CSV file are guessed from
+    Run it next to the data, and review the draft. Types of a CSV file are guessed from
     its first 10,000 rows; no value of a row is written. Never overwrites a file.
     """
     from modicum.cli.ledger_access import open_view
@@ -214,7 +214,7 @@ def plan(
     show_all: EveryRule = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a query would cost each privacy unit, and if it would be allowed.
+    """Show the loss of a query per privacy unit, and whether it would be allowed.
 
     Reads no table and writes nothing. Exits 0 or 3, as `release check`.
     """
@@ -290,11 +290,10 @@ def run(
     show_all: EveryRule = False,
     as_json: Json = False,
 ) -> None:
-    """Reserve what a query costs, start, run it with noise, and publish the answer.
+    """Reserve the loss of a query, start it, run it with noise, and publish the answer.
 
-    Everything that can be refused is refused before anything is spent; from the start
-    on the loss is spent, whatever happens. A query is answered once: keep its answer.
-    Exits 0 or 3.
+    All checks run before anything is spent; from the start, the loss is spent, whatever
+    happens. A query runs once: keep its answer. Exits 0 or 3.
     """
     from modicum.cli.ledger_access import open_workspace
     from modicum.cli.query_text import AnswerOutput

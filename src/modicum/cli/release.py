@@ -55,7 +55,7 @@ def check(
     show_all: EveryRule = False,
     as_json: Json = False,
 ) -> None:
-    """Say what submitting would answer now. Writes nothing; exits 0 or 3."""
+    """Dry run: show the decision. Writes nothing; exits 0 or 3."""
     from modicum.cli.ledger_access import open_view
 
     with reporting(as_json=as_json):
@@ -98,7 +98,7 @@ def submit(
     show_all: EveryRule = False,
     as_json: Json = False,
 ) -> None:
-    """Decide a release and reserve its loss if it is allowed; exits 0 or 3."""
+    """Decide a release, and reserve its loss if it is allowed; exits 0 or 3."""
     from modicum.core.errors import ApprovalError
 
     with reporting(as_json=as_json):
@@ -128,7 +128,7 @@ def start(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Note that rows are about to be read; from here on the loss is spent."""
+    """Mark as started, before reading rows; the budget is spent."""
     with reporting(as_json=as_json):
         workspace = _workspace(ledger, None, actor)
         _print_standing(workspace, workspace.start(release), as_json=as_json)
@@ -141,7 +141,7 @@ def publish(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Note that a started release is out."""
+    """Mark a started release as published."""
     with reporting(as_json=as_json):
         workspace = _workspace(ledger, None, actor)
         _print_standing(workspace, workspace.publish(release), as_json=as_json)
@@ -155,7 +155,7 @@ def cancel(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Give up a reservation that was not started; its loss is taken back."""
+    """Cancel a reservation that was not started; its loss is released."""
     with reporting(as_json=as_json):
         workspace = _workspace(ledger, None, actor)
         _print_standing(
@@ -206,10 +206,10 @@ later(
 def approvals(
     subject: Subject, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False
 ) -> None:
-    """Show who agreed to a release and who is missing. Exits 5 if somebody is.
+    """Show the approvals of a release. Exits 5 if some are missing.
 
-    By its id, a release is weighed that somebody spoke about. If only its digest is
-    known, that is done by every approval of the policy.
+    An id works for a release with votes. If only its digest is known, all approvals of
+    the policy are shown.
     """
     from modicum.cli.ledger_access import open_workspace
 
@@ -287,7 +287,7 @@ def list_releases(
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
-    """List the releases that were let in, oldest first, and where each stands."""
+    """List the allowed releases with their status, oldest first."""
     from modicum.cli.ledger_access import open_view
 
     with reporting(as_json=as_json):
@@ -365,14 +365,16 @@ def run(
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
 ) -> None:
-    """Start a reserved release, run a command, and publish the release if it ends well.
+    """Start a reserved release, run a command, and publish the release on success.
 
-    The loss is spent before the command begins. If the command fails, or is killed,
-    the release stays started, and spent. The exit code is that of the command: 128 and
-    the number of the signal if a signal ended it. Signals go to the command.
+    The loss is spent before the command starts. If the command fails, or is killed, the
+    release stays started, and its loss spent. The exit code is that of the command: 128
+    plus the number of the signal if a signal ended it. Signals are forwarded to the
+    command.
 
-    It finds the release's id in MODICUM_RESERVATION, the ledger in MODICUM_LEDGER, and
-    in MODICUM_RESERVED, as JSON, the guarantee that was declared for each mechanism.
+    The command gets the id of the release in MODICUM_RESERVATION, the ledger in
+    MODICUM_LEDGER, and the declared guarantee of each mechanism in MODICUM_RESERVED, as
+    JSON.
     """
     from modicum.api.local.reservation_use import Use
     from modicum.cli.ledger_access import open_workspace

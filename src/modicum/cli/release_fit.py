@@ -53,11 +53,10 @@ def fit(
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
-    """Print the closest release that would pass: least noise, or most of the data.
+    """Print the closest allowed release: least noise, or most of the data.
 
-    What is printed is a release file, with remarks. The ledger stays as it is. Exits 0,
-    or 3 if nothing passes. A release that stands already needs nothing: that exits 0,
-    too.
+    Prints a release file, with comments. The ledger does not change. Exits 0, or 3 if
+    no such release exists. A release that already exists needs no change, and exits 0.
     """
     from modicum.system.files import write_new
 
@@ -92,10 +91,10 @@ def options(
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
-    """List changes of a denied release after which it would pass, each tried.
+    """List tested changes of a denied release after which it would be allowed.
 
-    Writes nothing; exits 0, or 3 if it is denied and no single change helps. Of a
-    release of many mechanisms not everything is tried; it says so then.
+    Writes nothing; exits 0, or 3 if it is denied and no single change helps. For a
+    release with many mechanisms, the search may end early, with a note.
     """
     from modicum.api.local.views.releases import options_view
 

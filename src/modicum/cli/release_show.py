@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def show(
     release: ReleaseId, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False
 ) -> None:
-    """Show a release that stands: what it reads and costs, and who did what when.
+    """Show a release: its contents, losses and history.
 
-    Of one that was denied, it is said when; exits 4 then.
+    For a denied one, shows when it was denied, and exits with code 4.
     """
     from modicum.api.local.history import denied_release, history_of
     from modicum.api.local.views.releases import details_view

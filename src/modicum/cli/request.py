@@ -24,7 +24,7 @@ Id = Annotated[str, typer.Argument(help="The id of the release.", metavar="ID")]
 
 @app.command("list")
 def list_requests(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
-    """List the releases that are asked for, and who is missing."""
+    """List the requested releases, and the missing approvals."""
     from modicum.api.local.views.approvals import pending_view
 
     with reporting(as_json=as_json):
@@ -38,7 +38,7 @@ def list_requests(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> Non
 
 @app.command()
 def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
-    """Show one release that is asked for: what it is, and who is missing."""
+    """Show a requested release, and the missing approvals."""
     from msgspec.structs import asdict
 
     from modicum.api.local.views.approvals import pending_view
@@ -64,7 +64,7 @@ def withdraw(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Take back a request of your own, or any to correct a past release."""
+    """Withdraw your own request, or any correction of a past release."""
     from modicum.api.local.views.approvals import withdrawn_view
 
     with reporting(as_json=as_json):

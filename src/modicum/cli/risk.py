@@ -96,9 +96,9 @@ def rdr(
     report: Report = None,
     as_json: Json = False,
 ) -> None:
-    """Show for each epsilon how exposed the people of a table are, and how accurate.
+    """Show for each epsilon the exposure of people in a table, and the accuracy.
 
-    With a preference (`--tau`, `--max-variance`), also the epsilon that meets it.
+    With a target (`--tau`, `--max-variance`), also show the epsilon that meets it.
     """
     with reporting(as_json=as_json), in_options():
         from modicum.cli.risk_text import print_risk
@@ -168,10 +168,10 @@ def choose(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Choose an epsilon that may be told, and used for a release.
+    """Choose an epsilon that may be disclosed, and used for a release.
 
-    A private selection reads rows: with `--release`, its loss is reserved before, and
-    spent whatever it finds. Exits 0, or 3 if it is denied.
+    A private selection reads rows: with `--release`, its loss is reserved first, and
+    spent whatever its result. Exits 0, or 3 if it is denied.
     """
     with reporting(as_json=as_json), in_options():
         from modicum.cli.risk_release import RiskQuery
@@ -235,7 +235,7 @@ def compare_groups(
     report: Report = None,
     as_json: Json = False,
 ) -> None:
-    """Compare how exposed groups of people are, for each epsilon."""
+    """Compare the exposure of groups of people, for each epsilon."""
     with reporting(as_json=as_json), in_options():
         from modicum.cli.risk_text import print_groups
         from modicum.risk.measurement.documents import groups_to_dict

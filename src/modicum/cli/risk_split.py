@@ -53,10 +53,10 @@ def split(
     delta: Delta = None,
     as_json: Json = False,
 ) -> None:
-    """Split a public epsilon between several questions, by how much each matters.
+    """Split a public epsilon between several questions, by their weights.
 
-    No row is read, so that each share may be told, and used for a release. Together
-    they are at most the cap; with Gaussian noise, the deltas add up besides.
+    No row is read, so each share may be disclosed, and used for a release. Their sum is
+    at most the cap; with Gaussian noise, the deltas add up.
     """
     from modicum.risk.selection.priorities import by_priority
 

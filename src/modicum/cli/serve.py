@@ -76,11 +76,11 @@ def serve(
     ] = None,
     check: Check = False,
 ) -> None:
-    """Serve a ledger over HTTP until told to end.
+    """Serve a ledger over HTTP until stopped.
 
-    Without settings, it serves one person on this machine, who comes in by a link that
-    works once. To serve others, settings say how they sign in. With --check, it reads
-    settings, ledger, policy, keys, secrets and vault, and says what it would do.
+    Without settings, it serves one person on this machine, who signs in with a one-time
+    link. To serve others, configure sign-in in the settings. With --check, it reads
+    settings, ledger, policy, keys, secrets and vault, and prints the configuration.
     """
     from modicum.ops.wiring import current_actor
     from modicum.system.core_dumps import forbid_core_dumps

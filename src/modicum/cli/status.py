@@ -31,7 +31,7 @@ def status(
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
-    """Show what every rule has spent, the tightest first."""
+    """Show the spent budget of every rule, the tightest first."""
     from modicum.cli.ledger_access import open_view
 
     with reporting(as_json=as_json):

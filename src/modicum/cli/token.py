@@ -54,7 +54,7 @@ def create(
     ledger: Ledger = DEFAULT_LEDGER,
     as_json: Json = False,
 ) -> None:
-    """Make a token and print it. It is shown this once; keep it like a password."""
+    """Create a token and print it. It is shown only once; keep it like a password."""
     from msgspec.structs import asdict
 
     from modicum.api.permissions.tokens import TokenTerms
@@ -85,7 +85,7 @@ def create(
 
 @app.command("list")
 def list_tokens(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
-    """List every token, those that ended too: who may do what, and who made it."""
+    """List all tokens, also expired ones, with their roles and creators."""
     from modicum.system.clock import SystemClock
 
     with reporting(as_json=as_json):
@@ -106,7 +106,7 @@ def revoke(
     ledger: Ledger = DEFAULT_LEDGER,
     as_json: Json = False,
 ) -> None:
-    """Let nobody in by a token any more. A server that runs hears of it in seconds."""
+    """Revoke a token. A running server applies it within seconds."""
     from modicum.system.clock import SystemClock
 
     with reporting(as_json=as_json):

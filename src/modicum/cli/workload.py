@@ -51,7 +51,7 @@ def requests(
     ] = "user",
     as_json: Json = False,
 ) -> None:
-    """Write a round's requests as releases, for a planner."""
+    """Write the requests of a round as releases, for a planner."""
     from modicum.ops.files.workloads import read_workload
     from modicum.system.files import write_whole
     from modicum.workloads.releases import batch_of
@@ -175,7 +175,7 @@ def describe(
     ] = "tight",
     as_json: Json = False,
 ) -> None:
-    """Show what a workload consists of, and what each type of request costs."""
+    """Show the contents of a workload, and the loss of each type of request."""
     from modicum.cli.workload_text import description, print_description
     from modicum.workloads.request_types import pricing_named
 

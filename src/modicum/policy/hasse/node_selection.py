@@ -99,7 +99,7 @@ def centers(
     if not numbers:
         raise fail(
             Code.UNKNOWN_CHOICE,
-            f"`{named[:80]}` is matches nothing: no mechanism can match it",
+            f"`{named[:80]}` matches nothing: no mechanism can match it",
             help="see why with  modicum policy explain FILE RULE",
         )
     return stage, numbers

@@ -358,7 +358,7 @@ class _Claim:
     what: str
     predicate: Predicate
     mark: Mark | None
-    result: str = "is matches nothing: its `when` is never true"
+    result: str = "matches nothing: its `when` is never true"
     help: str = "correct the predicate, or remove it"
 
     def problem(self) -> Problem:
