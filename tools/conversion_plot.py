@@ -133,7 +133,7 @@ def picture() -> str:
             for line in sorted(LINES, key=lambda x: -x.epsilon(COUNTS[-1]))
         )
         + f". {best.label} is the lowest everywhere, {worst.label} the highest of"
-        " those that begin with rho."
+        " those that start with rho."
     )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '

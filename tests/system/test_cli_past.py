@@ -166,7 +166,7 @@ def test_two_people_correct_past_releases() -> None:
     agreed = run(*approve, "--actor", "bob")
     assert "correction of release `old-0` approved by bob" in agreed
     assert "`requester`" not in agreed
-    assert "it is charged exactly now described (entry" in agreed
+    assert "it is charged as now described (entry" in agreed
     assert "OVER" not in run("status")
     told = document(*ask, "--actor", "ann")["corrections"]
     assert [one["request"] for one in told] == [None] * 3

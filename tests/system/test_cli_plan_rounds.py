@@ -305,14 +305,14 @@ def test_a_warning_counts_requests_that_name_no_groups(folder: Path) -> None:
     told = plan("run", "some.yaml")
     assert (
         "warning: 4 requests of 5 name no `groups`, and so read also those that have"
-        " not begun; name those that are active:  groups: {from: 1, to: 3}\n"
+        " not started; name those that are active:  groups: {from: 1, to: 3}\n"
     ) in told
     Path("one.yaml").write_text(unnamed[0])
     told = plan("run", "one.yaml", "--out", "one.json")
     assert "warning: 1 request of 1 names no `groups`, and so reads those" in told
     assert plan("why-not", "one.json", "small").splitlines()[2:] == [
-        "  all: nothing is unlocked: the release names no `groups`, and so reads"
-        " also those that have not begun",
+        "  all: nothing is unlocked: the release names no `groups`, and so also"
+        " reads those that have not started",
         "  name those that are open:  groups: {from: 1, to: 3}",
     ]
 

@@ -120,7 +120,7 @@ def _order(key: Scalar) -> Fraction:
     if order not in ORDERS:
         raise fail(
             Code.OUT_OF_RANGE,
-            f"the ledger does not keep the Renyi order {key.text}",
+            f"the ledger does not store the Renyi order {key.text}",
             key,
             help="it keeps " + ", ".join(number_text(known) for known in ORDERS),
         )

@@ -211,7 +211,7 @@ def _refuse(kind: Kind, sampling: str) -> None:
         raise InputError(
             Problem(
                 Code.NOT_SUPPORTED,
-                f"`{kind.name}` holds for {kind.relation}, which sampling does not"
+                f"`{kind.name}` is valid for {kind.relation}, which sampling does not"
                 " amplify",
                 help="do not sample it",
             )

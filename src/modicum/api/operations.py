@@ -58,7 +58,7 @@ class Document:
 _RELEASE: Final = {"$ref": "#/components/schemas/Release"}
 RELEASE_FILE: Final = Document("a release, as in a file", _RELEASE)
 POLICY_FILE: Final = Document(
-    "a policy, as in a file; YAML keeps its remarks",
+    "a policy, as in a file; YAML keeps its comments",
     {"$ref": "#/components/schemas/Policy"},
 )
 DISCLOSURE_FILE: Final = Document("a disclosure, as in a file", {"type": "object"})

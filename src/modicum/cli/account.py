@@ -190,7 +190,7 @@ def subsample(
             return
         _print_head(kind, known, steps)
         print(f"  {method} samples of rate {_exact(share)}, under {SAMPLINGS[method]}:")
-        print("  secret, and drawn anew for each run")
+        print("  secret, and drawn again for each run")
         _print_curves({"ALL AT MOST": whole, "SAMPLED AT MOST": sampled})
         _print_epsilon("all: ", whole, delta)
         _print_epsilon("sampled: ", sampled, delta)
@@ -419,7 +419,7 @@ def _target(
     unused = {"--delta": delta, "--eps": eps, "--order": order}
     for name, value in unused.items():
         if value is not None and name != option:
-            raise typer.BadParameter(f"{name} does not go with --to {to}")
+            raise typer.BadParameter(f"{name} cannot be combined with --to {to}")
     return Target(measure, Fraction(0) if at is None else words.number(at, option))
 
 

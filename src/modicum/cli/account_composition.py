@@ -305,7 +305,7 @@ def _answers(engine: Engine, delta: Fraction | None) -> dict[str, Joint]:
 def _measure(name: str, delta: Fraction | None) -> str:
     if name == "approx" and delta is not None:
         return f"eps at delta {words.shown(delta)}"
-    return {"mu2": "mu squared", "delta": "delta beside them"}.get(name, name)
+    return {"mu2": "mu squared", "delta": "delta, separately"}.get(name, name)
 
 
 def _print_composed(

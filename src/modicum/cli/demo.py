@@ -51,7 +51,7 @@ def _tell(made: Demo) -> None:
         answer = "ALLOW" if decision.allowed else "DENY "
         why = "" if decision.allowed else "  by " + ", ".join(decision.blocking)
         print(f"  {answer} {decision.release:<22} ({path.name}){why}")
-    print("\nWhere the rules stand now:")
+    print("\nThe rules now:")
     sys.stdout.flush()
     print_status(made.workspace, shown=SHOWN)
     denied = next(one for _, one in made.decisions if not one.allowed)

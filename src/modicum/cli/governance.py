@@ -195,7 +195,7 @@ def print_vote(said: RecordedVote) -> None:
     spoken = f"{said.topic.called} {verb} by {said.by}{roles}{signed}{already}"
     print(printable(spoken))
     if said.corrected_in:
-        print(f"  it is charged exactly now described (entry {said.corrected_in})")
+        print(f"  it is charged as now described (entry {said.corrected_in})")
     for line in approval_lines(said.hearings):
         print(f"  {line}")
 

@@ -97,7 +97,9 @@ def was_given(context: typer.Context, parameter: str) -> bool:
 
 def exclusive_option(option: str, other: str) -> typer.BadParameter:
     """Return the mistake of giving an option that another makes meaningless."""
-    return typer.BadParameter(f"{option} does not go with {other}; remove one of them")
+    return typer.BadParameter(
+        f"{option} cannot be combined with {other}; remove one of them"
+    )
 
 
 @contextmanager

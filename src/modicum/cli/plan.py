@@ -69,9 +69,9 @@ def note_unnamed_groups(
     if unnamed:
         note(
             f"warning: {words_of(len(unnamed), 'request')} of {len(requests)}"
-            f" {'names' if len(unnamed) == 1 else 'name'} no `groups`, and so"
-            f" {'reads' if len(unnamed) == 1 else 'read'} those, too, that have not"
-            f" begun{_named(workspace)}"
+            f" {'names' if len(unnamed) == 1 else 'name'} no `groups`, and so also"
+            f" {'reads' if len(unnamed) == 1 else 'read'} those that have not"
+            f" started{_named(workspace)}"
         )
 
 

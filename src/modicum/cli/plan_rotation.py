@@ -398,8 +398,8 @@ def print_outlook(one: Outlook, measure: Yardstick) -> None:
     print()
     print_table(_rounds(one, measure))
     print(
-        "\nGREEDY is available if every round used all that was available, EVEN if"
-        f" every round used 1/{schedule.rounds}."
+        "\nGREEDY is available if every round uses all that is available, EVEN if"
+        f" every round uses 1/{schedule.rounds}."
     )
     print(
         f"Every round has at least {schedule.least} of the budget"
@@ -408,7 +408,7 @@ def print_outlook(one: Outlook, measure: Yardstick) -> None:
     )
     if measure.several:
         print(
-            "The filter has other scales, too, and groups may live by different ones:"
+            "The filter also has other scales, and groups may live by different ones:"
             " what costs at most\nthe smallest share on every scale always fits."
         )
     print(
@@ -436,8 +436,8 @@ def print_comparison(outlooks: Sequence[Outlook], measure: Yardstick) -> None:
     print()
     print_table(table)
     print(
-        "\nLEAST is available in every round, whatever was used before; EVEN if every"
-        " round used as much;\nno round uses more than MOST."
+        "\nLEAST is available in every round, regardless of earlier use; EVEN if every"
+        " round uses the same share;\nno round uses more than MOST."
         " USERS are active on average once it is steady, FIRST in round 1."
     )
 

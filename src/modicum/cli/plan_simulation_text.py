@@ -249,9 +249,9 @@ def _print_bounds(runs: Sequence[Timed]) -> None:
         solver, rounds = runs[0].run.setting.solver, int(bounds["rounds"])
         print(
             f"{solver}: the best choice is proven in {bounds['proven']} of"
-            f" {words_of(rounds, 'round')}; in any, a better one is better by"
-            f" {bounds['largest_gap']:.2%} at most.\nThat says nothing about several"
-            " rounds together."
+            f" {words_of(rounds, 'round')}; in each, the gap to the best choice is"
+            f" at most {bounds['largest_gap']:.2%}.\nThis does not cover several rounds"
+            " together."
         )
 
 

@@ -203,9 +203,9 @@ def activate(
         list[str] | None,
         typer.Option(
             "--accept-conflict",
-            help="The id of a rule, or its scope, that history exceeds and that may"
-            " stay so: it denies what it is about, in the cells that are finished. Or"
-            " `attribute:NAME`: the attribute is gone, and is none of the new ones.",
+            help="The id of a rule, or its scope, that is over its limit and may stay"
+            " so: it denies matching releases, in the cells over the limit. Or"
+            " `attribute:NAME`: the attribute is removed, and is none of the new ones.",
             metavar="NAME",
         ),
     ] = None,

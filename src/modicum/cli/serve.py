@@ -133,7 +133,7 @@ def _print_checked(found: Checked, settings: Settings) -> None:
         ("policy", f"{found.policy} ({found.digest[:12]})"),
         ("listens on", f"{where}, {processes}"),
         ("public URL", settings.public_url or "none"),
-        ("lets in", "; ".join(_let_in(settings, found.door.user))),
+        ("access", "; ".join(_let_in(settings, found.door.user))),
         ("signs with", found.key or "nothing: no `signing_key_file`"),
         ("analyzes", ", ".join(sorted(settings.tables)) or "nothing: no `tables`"),
         ("escrow", _escrow(found.data_sets, settings)),

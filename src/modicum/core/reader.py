@@ -212,7 +212,7 @@ def _matching(node: Node, what: str, pattern: re.Pattern[str], allowed: str) -> 
             Code.BAD_NAME,
             f"{what} is not a valid name: `{value[:60]}`",
             node,
-            help=f"use {allowed}, beginning with a letter, digit or _",
+            help=f"use {allowed}, starting with a letter, digit or _",
         )
     return value
 

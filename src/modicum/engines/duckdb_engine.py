@@ -125,7 +125,7 @@ class DuckdbEngine(SqlEngine):
             lambda: self._connection.execute(
                 f"DESCRIBE {self._relations[table]}"
             ).fetchall(),
-            failed(_NAME, "to look at the columns"),
+            failed(_NAME, "to read the columns"),
         )
         return {row[0]: row[1] for row in described}
 

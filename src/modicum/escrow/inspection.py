@@ -159,4 +159,4 @@ def _arguments(program: Program) -> Iterator[str]:
         rows = public.get("rows")
         many = len(rows) if isinstance(rows, list) else 0
         few = ", which is few" if many < FEW_ROWS else ""
-        yield f"answers are held against {many:,} numbers of the analyst{few}"
+        yield f"answers are compared with {many:,} numbers from the analyst{few}"

@@ -43,7 +43,7 @@ def read_task_file(node: Node) -> TaskFile:
     Raises:
         InputError: If anything in it is missing, unknown or out of range.
     """
-    fields = Fields(node, "the task file", help="begin with  task:")
+    fields = Fields(node, "the task file", help="start with  task:")
     task, evaluate = fields.take("task"), fields.take("evaluate")
     fields.finish()
     return TaskFile(_task(task), _evaluation(evaluate))

@@ -149,7 +149,7 @@ TUMULT: Final = Runner(
     versions={"tmlt.analytics": ("0.21",), "tmlt.core": ("0.19", "0.20")},
     install="pip install 'tmlt.analytics==0.21.0'",
     doing={
-        "runner": "to be looked at",
+        "runner": "to be inspected",
         "script": "in the script",
         "java": "to find Java",
         "import": "to be loaded",

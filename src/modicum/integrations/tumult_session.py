@@ -110,7 +110,7 @@ def refuse_sources(sources: Mapping[str, Source]) -> None:
             raise fail(
                 Code.BAD_NAME,
                 f"invalid name of a session table: {name[:200]!r}",
-                help="use letters, digits and `_`, and begin with a letter",
+                help="use letters, digits and `_`, and start with a letter",
             )
     if all(source.change is None for source in sources.values()):
         raise fail(

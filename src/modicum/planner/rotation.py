@@ -69,7 +69,7 @@ class Rotation:
         days = (day - first_day).days
         if days < 0:
             raise out_of_range(
-                f"{day} is before the first round", f"rounds begin on {first_day}"
+                f"{day} is before the first round", f"rounds start on {first_day}"
             )
         return days // self.round_days
 

@@ -247,7 +247,7 @@ def _refuse_delta(node: Node) -> None:
     ):
         raise fail(
             Code.KEYS_CONFLICT,
-            "`add` adds to eps; delta stays exactly",
+            "`add` adds to eps; delta does not change",
             node,
             help="leave delta out",
         )

@@ -193,7 +193,7 @@ def _rotation(node: Node | None, roles: Roles) -> RotationRule | None:
 def _version(fields: Fields) -> None:
     node = fields.take(
         "modicum",
-        help=f"begin with  modicum: {FORMAT}  ; for a part of a policy, lint the"
+        help=f"start with  modicum: {FORMAT}  ; for a part of a policy, lint the"
         " file that includes it",
     )
     version = text(node, "`modicum`")

@@ -239,8 +239,8 @@ def _promise(rule: Rule, policy: Policy) -> str:
     if rule.stage is Stage.RELEASE:
         return f"{about}{where}, in each release alone, stays within {limit}"
     return (
-        f"{about}{where}, in all releases taken together, stays within {limit};"
-        " all other releases are held fixed"
+        f"{about}{where}, in all releases together, stays within {limit};"
+        " all other releases are fixed"
     )
 
 

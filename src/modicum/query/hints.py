@@ -109,7 +109,7 @@ def _unfulfilled(asked: QueryRequest, where: Condition) -> Iterator[str]:
     """Yield of which columns something is asked that no value is."""
     names = (column_of(one, asked.tables).name for one in contradicted(where))
     for name in dict.fromkeys(names):
-        yield (f"WHERE holds for no row: no value of `{name}` satisfies all conditions")
+        yield f"WHERE matches no row: no value of `{name}` satisfies all conditions"
 
 
 def _undeclared(asked: QueryRequest, where: Condition) -> Iterator[str]:
@@ -145,9 +145,9 @@ def _chargeable(
                 continue  # Its cells are charged together.
             if _reads(query, name, values, vocabulary):
                 yield (
-                    f"WHERE picks values of `{column.name}`: name them in `where:"
-                    f" {{{name}: […]}}` of the query file as well, and only the cells"
-                    " of these are charged"
+                    f"WHERE picks values of `{column.name}`: also list them in"
+                    f" `where: {{{name}: […]}}` of the query file, so that only their"
+                    " cells are charged"
                 )
 
 

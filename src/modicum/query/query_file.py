@@ -123,7 +123,7 @@ def tables_named(node: Node, vocabulary: Vocabulary) -> Scalar:
         InputError: If it names none, or has keys on the wrong level.
     """
     refuse_misplaced(node, vocabulary)
-    begin = "begin with  release: ID  , and write the query under  query:"
+    begin = "start with  release: ID  , and write the query under  query:"
     query = Fields(_query_of(Fields(node, "the query file", help=begin)), "`query`")
     path = query.take("tables", help="add  tables: FILE")
     text(path, "`tables`")

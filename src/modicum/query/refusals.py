@@ -92,22 +92,22 @@ _ARITHMETIC: Final = Reason(
 )
 _LEAST: Final = Reason(
     "the minimum and the first value are those of a single row",
-    "ask for a quantile: QUANTILE(column, 0.05)",
+    "use a quantile: QUANTILE(column, 0.05)",
 )
 _GREATEST: Final = Reason(
     "the maximum and the last value are those of a single row",
-    "ask for a quantile: QUANTILE(column, 0.95)",
+    "use a quantile: QUANTILE(column, 0.95)",
 )
-_PARAMETER: Final = Reason("the query must stand in the text", "write the value itself")
+_PARAMETER: Final = Reason(
+    "the query must contain all values", "write the value itself"
+)
 _SAMPLED: Final = Reason(
     "a sample must be secret and accounted for", "use in the release: sampling: …"
 )
 _CLOCK: Final = Reason(
     "an answer must not depend on the time of computation", "write the date itself"
 )
-_JOINED: Final = Reason(
-    "each row must belong to the one whose id it has", "write JOIN … USING (id)"
-)
+_JOINED: Final = Reason("each row must belong to its own id", "write JOIN … USING (id)")
 _NULL_TEST: Final = Reason("", "write IS NULL or IS NOT NULL")
 _SUBQUERY: Final = Reason(
     "conditions compare a column with values", "list the values: column IN (1, 2)"

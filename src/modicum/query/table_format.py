@@ -38,7 +38,7 @@ def read_tables(node: Node, vocabulary: Vocabulary) -> Tables:
         InputError: With every mistake found, each with its place.
     """
     fields = Fields(node, "the tables file")
-    version = fields.take("modicum", help=f"begin with  modicum: {FORMAT}")
+    version = fields.take("modicum", help=f"start with  modicum: {FORMAT}")
     given = text(version, "`modicum`")
     if given != FORMAT:
         raise fail(

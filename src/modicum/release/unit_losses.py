@@ -160,7 +160,7 @@ def _shows_who(mechanism: Mechanism, relation: Relation) -> InputError:
             f"under {relation} neighbors the number of answers may reveal"
             f" {shown} is in the data: no loss is proven",
         ),
-        help="if everybody on a public list answers, in the data or not, write"
+        help="if everybody on a public list answers, whether in the data or not, write"
         " `public_frame: true`; else declare a `cost`",
     )
 

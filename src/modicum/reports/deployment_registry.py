@@ -30,7 +30,7 @@ from modicum.reports.timeline import ReleaseTimeline
 Value: TypeAlias = "str | float | int | list[Value] | dict[str, Value]"
 
 #: What stands where the ledger does not know.
-UNKNOWN = "UNKNOWN: the ledger does not say"
+UNKNOWN = "UNKNOWN: not in the ledger"
 #: Releases that are out. What is reserved or started may still not come out.
 PUBLISHED = ("published", "recorded")
 

@@ -31,7 +31,7 @@ LIMITS = (
     " outside differential privacy, which no rule can count. If there are such"
     " disclosures, every promise here is conditional on what they revealed.",
     "That a rule over its limit protects as its budget says. It denies matching"
-    " releases in the cells that are finished, so no decision makes it worse; the table"
+    " releases in the cells over the limit, so no decision makes it worse; the table"
     " shows what was spent. Recorded past releases still count.",
     "That nothing is learned about people. Facts about a group are learned whether or"
     " not one person takes part.",

@@ -89,7 +89,7 @@ def _over(rules: Sequence[RuleLine]) -> Iterator[Markup]:
         element(
             "p",
             "Past releases exceed them. They deny all further matching releases; a rule"
-            " with several cells does so in the cells that are finished.",
+            " with several cells does so in the cells over the limit.",
         ),
         class_="box",
         role="note",

@@ -70,7 +70,7 @@ def outputs_of(select: exp.Select) -> tuple[tuple[str, bool], ...]:
     if all(key for _, key in found):
         raise unread(
             "the query has no aggregate: its answer would be rows",
-            "ask for COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX or MEDIAN",
+            "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX or MEDIAN",
         )
     return found
 

@@ -234,7 +234,7 @@ class SevSnp:
                 "compare how the guest is started with what was allowed",
             )
         if report.allows_debugging:
-            raise refused("its policy lets the host look into the guest's memory")
+            raise refused("its policy lets the host read the guest's memory")
         if report.allows_migration:
             raise refused("its policy lets an agent move the guest elsewhere")
         if report.vmpl > self.vmpl_max:

@@ -43,7 +43,7 @@ def replaced(path: Path) -> VerificationError:
         Problem(
             Code.LEDGER_BROKEN,
             f"the file {path} was replaced or removed while it was open",
-            notes=("no table is read or written any more",),
+            notes=("it is no longer used",),
             help=f"stop everything that uses it; remove {path.name}-wal,"
             f" {path.name}-shm and"
             f" {path.name}.snapshot, put the copy in place, and start again",

@@ -180,7 +180,7 @@ def made(path: Path) -> None:
 def _refuse_open(path: Path, found: os.stat_result) -> None:
     mode = stat.S_IMODE(found.st_mode)
     if found.st_uid != os.geteuid():
-        raise unusable(path, "it has another owner", "use one of your own")
+        raise unusable(path, "it has another owner", "use your own")
     if mode & 0o077:
         raise unusable(
             path,

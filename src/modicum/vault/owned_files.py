@@ -40,7 +40,7 @@ def _refusal(path: Path, found: os.stat_result) -> UnavailableError | None:
     if not stat.S_ISREG(found.st_mode):
         return no_key(f"{path} is not a regular file")
     if found.st_uid != os.geteuid():
-        return no_key(f"{path} has another owner", "use a file of your own")
+        return no_key(f"{path} has another owner", "use your own file")
     if mode & 0o077:
         return UnavailableError(
             Problem(

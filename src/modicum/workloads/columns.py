@@ -246,4 +246,4 @@ def _sequence(
 
 def _wrong_type(column: str, wanted: str, row: int | None = None) -> InputError:
     place = f"column `{column}`" + ("" if row is None else f", row {row},")
-    return InputError(Problem(Code.WRONG_TYPE, f"{place} does not hold {wanted}"))
+    return InputError(Problem(Code.WRONG_TYPE, f"{place} does not contain {wanted}"))

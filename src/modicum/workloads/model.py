@@ -43,7 +43,7 @@ class Labels:
             and self.starts[0] == 0
             and self.starts[-1] == len(self.attributes)
             and bool((np.diff(self.starts) >= 0).all()),
-            "workloads: attributes lie one after another",
+            "workloads: attributes are consecutive",
         )
         _freeze(self)
 

@@ -308,7 +308,7 @@ def _exists(store: EventStore, feed: LogTail) -> bool:
     with feed.watching:
         is_there = store.exists()
         if not is_there and feed.last() is not None:
-            raise lost_entries(store.name, "it is gone")
+            raise lost_entries(store.name, "it was removed")
     return is_there
 
 

@@ -119,13 +119,13 @@ def test_what_analysts_choose_beside_the_text_is_remarked() -> None:
     found = inspected(tasks.program(tasks.answers(), asked, installed()))
     assert [one.text for one in found.remarks] == [
         "`k` is 1: it reveals which row is the largest",
-        "answers are held against 2 numbers of the analyst, which is few",
+        "answers are compared with 2 numbers of the analyst, which is few",
     ]
     rows += [[f"t{n}", n] for n in range(3)]
     asked = tasks.top_k_overlap(2, by="n", keys=["town"], reference=public)
     found = inspected(tasks.program(tasks.answers(), asked, installed()))
     assert [one.text for one in found.remarks] == [
-        "answers are held against 5 numbers of the analyst"
+        "answers are compared with 5 numbers of the analyst"
     ]
     own = tasks.own(HEAD + "    return None", arguments={"c": "17"})
     assert [one.text for one in inspected(own).remarks] == ["is given `c`"]

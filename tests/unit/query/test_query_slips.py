@@ -177,7 +177,7 @@ def test_a_file_of_another_kind_is_told_from_a_query(tmp_path: Path) -> None:
         (problem,) = problems(tmp_path, text)
         assert "is the header of another kind of file" in problem.message
     (problem,) = problems(tmp_path, "SELECT COUNT(*) FROM views")
-    assert problem.help.startswith("begin with  release: ID")
+    assert problem.help.startswith("start with  release: ID")
 
 
 def test_a_tables_file_that_is_not_there_is_met_where_it_is_named(

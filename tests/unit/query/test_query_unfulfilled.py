@@ -106,7 +106,7 @@ def test_a_query_that_asks_what_no_row_is_gets_a_remark_without_a_value() -> Non
         "topic IS NULL AND topic <> 'canary'",
     ):
         (remark,) = said(where)
-        assert remark.startswith("WHERE holds for no row: no value of `")
+        assert remark.startswith("WHERE matches no row: no value of `")
         assert "canary" not in remark
     for where in (
         "topic = 'canary' OR topic = 'other'",

@@ -396,7 +396,7 @@ def test_who_gives_up_in_time_is_dropped(
     decider: Decider, store: Gate, tmp_path: Path
 ) -> None:
     first = stuck(decider, store)
-    with pytest.raises(UnavailableError, match="not begun"):
+    with pytest.raises(UnavailableError, match="not started"):
         decider.submit(counts("late"), timeout=0.01)
     store.open.set()
     first.result(PATIENCE)

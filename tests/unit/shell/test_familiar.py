@@ -190,7 +190,7 @@ def test_who_gives_up_in_time_is_not_read(
     decider: Decider, readers: list[str], tmp_path: Path
 ) -> None:
     decider.submit(counts("first", rho=TINY))
-    with held(decider), pytest.raises(UnavailableError, match="not begun"):
+    with held(decider), pytest.raises(UnavailableError, match="not started"):
         decider.submit(counts("late", rho=TINY), timeout=0.01)
     decider.close()
     assert "modicum-writer" not in readers

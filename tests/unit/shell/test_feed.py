@@ -179,7 +179,7 @@ def test_a_log_that_ends_too_early_is_refused_until_it_is_whole(
     lost(reader, 0, 1)
     disk.records = []
     lost(reader, 0)
-    with pytest.raises(VerificationError, match="it is gone"):
+    with pytest.raises(VerificationError, match="it was removed"):
         reader.exists()
     disk.records = whole + records(5, 6)
     assert list(reader.read(3)) == records(4, 6)

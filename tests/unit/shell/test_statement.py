@@ -151,7 +151,7 @@ def test_what_was_accepted_is_told_beside_what_it_came_to(tmp_path: Path) -> Non
     assert later["cells_denying"] == 2
     assert later["spent"] != then["spent"]
     assert "over in 2 cells; accepted at " in said
-    assert "in the cells that are finished" in said
+    assert "in the cells over the limit" in said
     for rule in _list(told_of(ledger)["rules"]):
         assert (rule["accepted_at"] is None) == (not rule["accepted"])
 

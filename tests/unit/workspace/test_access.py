@@ -666,10 +666,13 @@ def test_the_command_writes_all_forms(
     ("command", "message"),
     [
         ((), "Invalid value for PLAN-ID: say what to export"),
-        (("p-1", "--release", "r-1"), "--release does not go with PLAN-ID"),
-        (("p-1", "--plan", "p-1"), "--plan does not go with PLAN-ID"),
-        (("--plan", "p-1", "--round", "w-1"), "--round does not go with --plan"),
-        (("--round", "w-1", "--release", "r-1"), "--round does not go with --release"),
+        (("p-1", "--release", "r-1"), "--release cannot be combined with PLAN-ID"),
+        (("p-1", "--plan", "p-1"), "--plan cannot be combined with PLAN-ID"),
+        (("--plan", "p-1", "--round", "w-1"), "--round cannot be combined with --plan"),
+        (
+            ("--round", "w-1", "--release", "r-1"),
+            "--round cannot be combined with --release",
+        ),
         (("p-1", "--format", "xml"), "is not one of json, sql, postgresql"),
         (("p-1", "--format", "postgresql"), "needs the name of the table"),
         (("p-1", "--format", "sql", "--table", "t"), "only --format postgresql"),

@@ -152,7 +152,7 @@ def test_each_request_that_is_not_accepted_is_told_why(tmp_path: Path) -> None:
         " other, small",
     )
     assert plan.why_not("later")[1:] == (
-        "all (group 9): nothing is unlocked: group 9 has not begun",
+        "all (group 9): nothing is unlocked: group 9 has not started",
         "wait, or name only groups that are open:  groups: {from: 1, to: 3}",
     )
     assert plan.why_not("there") == ("it is reserved already",)

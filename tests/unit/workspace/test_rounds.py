@@ -95,7 +95,7 @@ def test_what_reads_several_groups_is_held_to_the_one_of_which_least_is_unlocked
     assert ws.check(asks("both", 0.8, [{"from": 1, "to": 2}])).allowed
     assert not ws.check(asks("all", 0.5, [{"from": 1, "to": 3}])).allowed
     told = ws.check(asks("far", 0.1, [{"from": 1, "to": 4}])).explain()
-    assert "nothing is unlocked: group 4 has not begun\n" in told
+    assert "nothing is unlocked: group 4 has not started\n" in told
     everybody = asks("everybody", 0.1, [{"from": 1, "to": 3}])
     del everybody["groups"]
     assert not ws.check(everybody).allowed
@@ -123,23 +123,23 @@ def test_a_denial_says_of_which_group_nothing_is_unlocked_and_why(
 ) -> None:
     ws = workspace(tmp_path, "closed")
     first = "the next group starts with the next round:  modicum plan open"
-    assert locked(ws, 1) == ["group 1 has not begun", first]
+    assert locked(ws, 1) == ["group 1 has not started", first]
     for _ in range(4):
         ws.rounds.open()
     named = "groups: {from: 2, to: 4}"
     helps = f"name only groups that are open:  {named}"
     assert locked(ws, 1) == ["group 1 has retired (retired: closed)", helps]
-    assert locked(ws, 0) == ["group 0 never begins", helps]
+    assert locked(ws, 0) == ["group 0 never starts", helps]
     later = f"wait, or name only groups that are open:  {named}"
-    assert locked(ws, 3, 9) == ["group 9 has not begun", later]
-    assert locked(ws, {"from": 3, "to": 9}) == ["groups 5 to 9 have not begun", later]
+    assert locked(ws, 3, 9) == ["group 9 has not started", later]
+    assert locked(ws, {"from": 3, "to": 9}) == ["groups 5 to 9 have not started", later]
     assert locked(ws, {"from": 0, "to": 5}) == [
-        "group 1 has retired (retired: closed) and group 5 has not begun and"
-        " group 0 never begins",
+        "group 1 has retired (retired: closed) and group 5 has not started and"
+        " group 0 never starts",
         later,
     ]
     assert locked(ws) == [
-        "the release names no `groups`, and so reads also those that have not begun",
+        "the release names no `groups`, and so also reads those that have not started",
         f"name those that are open:  {named}",
     ]
     # What is named in the remedy is let pass.

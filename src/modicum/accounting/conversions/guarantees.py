@@ -52,7 +52,7 @@ class Guarantee:
             raise _wrong(f"{brief(min(numbers))} is negative", "no loss is below 0")
         if (self.measure == "eps-delta") != (self.delta > 0) or not 0 <= self.delta < 1:
             raise _wrong(
-                f"delta {brief(self.delta)} does not go with {WORDS[self.measure]}",
+                f"delta {brief(self.delta)} is invalid for {WORDS[self.measure]}",
                 "delta is between 0 and 1, and needs an epsilon",
             )
         orders = [order for order, _ in self.points]

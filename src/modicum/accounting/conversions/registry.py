@@ -116,7 +116,7 @@ def _candidates(
     return named
 
 
-_NO_PURE = "its privacy loss may be unbounded, so no epsilon holds with delta 0"
+_NO_PURE = "its privacy loss may be unbounded, so no epsilon is valid with delta 0"
 _TAIL = "with probability delta, the guarantee does not hold"
 
 #: Why there is no conversion.

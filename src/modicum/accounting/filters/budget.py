@@ -282,7 +282,7 @@ def _renyi_caps(budget: RenyiBudget) -> tuple[tuple[int, int], ...]:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"a Renyi budget needs orders that the ledger keeps, got {listed}",
+                f"a Renyi budget needs orders that the ledger stores, got {listed}",
                 help="it keeps " + ", ".join(map(number_text, ORDERS)),
             )
         )

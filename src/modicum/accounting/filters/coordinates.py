@@ -215,7 +215,7 @@ def grid_index(order: Fraction) -> int:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"the ledger does not keep the Renyi order {number_text(order)}",
+                f"the ledger does not store the Renyi order {number_text(order)}",
                 help="it keeps " + ", ".join(map(number_text, ORDERS)),
             )
         )

@@ -111,7 +111,7 @@ KINDS = (
             _THRESHOLD,
             whole_number(
                 "positives",
-                "largest number of positive answers; the threshold is drawn anew",
+                "largest number of positive answers; the threshold is drawn again",
             ),
         ),
         lambda v: sparse_vector(

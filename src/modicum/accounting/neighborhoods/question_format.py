@@ -99,7 +99,7 @@ def _check_relation(kind: Kind, entry: Entry, node: Node, *, sampled: bool) -> N
         if relation is not Relation.ADD_REMOVE:
             raise fail(
                 Code.KEYS_CONFLICT,
-                f"`{kind.name}` holds for add-remove, not for {relation.value}",
+                f"`{kind.name}` is valid for add-remove, not for {relation.value}",
                 node,
                 help="write `relation: add-remove`: the target converts it",
             )
@@ -107,7 +107,8 @@ def _check_relation(kind: Kind, entry: Entry, node: Node, *, sampled: bool) -> N
     if sampled or relation in {Relation.ADD_REMOVE, Relation.METRIC}:
         raise fail(
             Code.KEYS_CONFLICT,
-            f"`{kind.name}` holds for {kind.relation}, which is neither add-remove nor"
+            f"`{kind.name}` is valid for {kind.relation}, which is neither add-remove"
+            " nor"
             " amplified by a sample",
             node,
             help="name that unit in `proven-for`, with another `relation`",

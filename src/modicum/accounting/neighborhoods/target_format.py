@@ -238,7 +238,7 @@ def _point(node: Node, axes: Mapping[str, Axis]) -> Point:
         else:
             place = number(value, f"`{name}`")
             if not axis.span.low <= place < axis.span.high:
-                raise fail(Code.OUT_OF_RANGE, f"`{name}` lies outside its axis", value)
+                raise fail(Code.OUT_OF_RANGE, f"`{name}` is outside its axis", value)
             point[name] = place
     fields.finish()
     return point

@@ -70,7 +70,7 @@ def denied_release(release: str, records: Iterable[Record]) -> InputError:
         Problem(
             Code.RELEASE_UNKNOWN,
             f"release `{release}` was denied{times} with entry {last.seq}"
-            f" ({last.event.at[:10]}, asked by {last.event.actor}); it has no"
+            f" ({last.event.at[:10]}, requested by {last.event.actor}); it has no"
             " reservation",
             notes=(f"denied by {', '.join(body.blocking)}",),
             help=f"see why with  modicum release check FILE --as-of {last.seq - 1}",

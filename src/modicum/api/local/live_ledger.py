@@ -219,7 +219,7 @@ class LiveLedger:
         """
         is_there = self._store.exists()
         if not is_there and (self._read_to[0] or self._resumed().state.seq):
-            raise lost_entries(self._store.name, "it is gone")
+            raise lost_entries(self._store.name, "it was removed")
         return is_there
 
     def _follow(self, read: Reader, *, deciding: bool) -> None:
@@ -284,7 +284,7 @@ class LiveLedger:
             raise UnavailableError(
                 Problem(
                     Code.LEDGER_UNWRITABLE,
-                    f"the clock says {now[:10]}, and the last entry of"
+                    f"the clock shows {now[:10]}, and the last entry of"
                     f" {self._store.name} is of {last[:10]}",
                     notes=("times in the ledger never decrease",),
                     help="correct the clock",

@@ -90,7 +90,7 @@ Count = Annotated[int, Meta(ge=1, le=2**53)]
 
 
 #: What to do about a key that means nothing.
-_REMEDY: Final = "add what it is for, or leave it out"
+_REMEDY: Final = "add its subject, or leave it out"
 
 
 class AnalysisRequest(

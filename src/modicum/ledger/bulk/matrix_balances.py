@@ -225,7 +225,7 @@ class QuickBalances:
     ) -> None:
         check(
             compiled.policy.rotation is None,
-            "budgets of user groups are unlocked step by step: ask `decide`",
+            "budgets of user groups are unlocked step by step: use `decide`",
         )
         self.compiled = compiled
         self._pruned = pruned

@@ -145,7 +145,7 @@ def to_release(
     """Return why something may not go out now, in words; empty if it may."""
     contract = flow.contract
     if not isinstance(contract.terms, OutputTerms | SignalTerms | RawSignalTerms):
-        return "its results are withheld, and it lets nothing go"
+        return "its results are withheld, and it discloses nothing"
     if to not in contract.recipients:
         return f"`{to}` is not among its recipients"
     raw = isinstance(contract.terms, RawSignalTerms)

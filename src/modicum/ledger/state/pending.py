@@ -255,7 +255,7 @@ def no_request(release: str) -> ConflictError:
         Problem(
             Code.RELEASE_STATE,
             f"nobody has requested a release `{release[:200]}`",
-            help="list the query for with  modicum request list",
+            help="list the requests with  modicum request list",
         )
     )
 

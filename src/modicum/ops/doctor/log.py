@@ -114,7 +114,7 @@ def _check_last(state: State, now: str) -> Finding:
     facts = {"seconds_ago": ahead}
     remedy = "set the clock, for example with NTP"
     if ahead > YEARS_MAX * _YEAR_SECONDS:
-        says = f"it is from {state.at[:10]}, but the clock says {now[:10]}"
+        says = f"it is from {state.at[:10]}, but the clock shows {now[:10]}"
         return Finding("last entry", Status.FAIL, says, remedy, facts)
     if ahead < -_APART_SECONDS:
         says = (

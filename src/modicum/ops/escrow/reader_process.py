@@ -131,7 +131,7 @@ class _AskedKeys:
 
     def rewrap(self, wrapped: Wrapped, context: Context) -> Wrapped:
         """Refuse: only the vault's owner wraps keys anew."""
-        raise _out_of_place("a key to be wrapped anew")
+        raise _out_of_place("a key to be wrapped again")
 
 
 def _out_of_place(what: str) -> InvariantError:

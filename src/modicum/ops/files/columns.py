@@ -98,7 +98,7 @@ def _rows(source: CsvFile) -> Iterator[list[str]]:
     except (OSError, UnicodeDecodeError, csv.Error):
         # What the library says may quote a row.
         reason = "it is not CSV in UTF-8"
-        raise unreadable("", reason, "write it anew, or as Parquet") from None
+        raise unreadable("", reason, "write it again, or as Parquet") from None
 
 
 def _of_engine(source: object) -> Iterator[tuple[str, Column | None]]:

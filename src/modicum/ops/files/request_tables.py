@@ -62,7 +62,7 @@ def _pages_of(file: BinaryIO, column: Any) -> Iterator[Page]:
         first = min(first, column.dictionary_page_offset)
     end = first + column.total_compressed_size
     if first < 0 or end < first:
-        raise _odd("a column lies nowhere")
+        raise _odd("a column has no position")
     at = first
     while at < end:
         file.seek(at)
@@ -106,7 +106,7 @@ def _value(file: BinaryIO, kind: int, depth: int) -> int | _Fields:
     lengths = {_BYTE: 1, _DOUBLE: 8}
     length = _natural(file) if kind == _TEXT else lengths.get(kind)
     if length is None:
-        raise _odd("a header holds what no header holds")
+        raise _odd("a header has invalid contents")
     file.seek(length, 1)
     return 0
 

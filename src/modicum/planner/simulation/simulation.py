@@ -150,7 +150,7 @@ def play(
         accepted = allocate(problem, world.engine(problem, engine_of(problem)))
         check(
             not verify(problem, np.flatnonzero(accepted)),
-            "PLAN-5: what is accepted fits, by code that shares nothing with who chose",
+            "PLAN-5: what is accepted fits, by code that is independent of the solver",
         )
         done(number, "allocate")
         world.spend(problem, batch, accepted)

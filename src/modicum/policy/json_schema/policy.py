@@ -88,7 +88,7 @@ def _sections() -> dict[str, Schema]:
                 "attributes": named(_attribute(), "attributes of the data"),
             },
             [],
-            "what the data hold",
+            "the contents of the data",
         ),
         "population": _population(),
         "rotation": _rotation(),

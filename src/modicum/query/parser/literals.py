@@ -236,7 +236,7 @@ def _integer(number: Fraction) -> int:
     if number.denominator != 1:
         raise _Wrong("it is not an integer", "write an integer")
     if abs(number) > _INTEGER_MAX:
-        raise _Wrong("an integer lies within 64 bits")
+        raise _Wrong("an integer has at most 64 bits")
     return number.numerator
 
 
@@ -245,7 +245,7 @@ def _decimal(number: Fraction) -> Fraction:
     if scaled.denominator != 1 or abs(number) >= 10**_DIGITS_MAX:
         raise _Wrong(
             f"a number has at most {_DIGITS_MAX} digits before its point and as many"
-            " behind it"
+            " after it"
         )
     return number
 

@@ -65,7 +65,7 @@ def must_have_own_names(question: Question, relations: Mapping[str, str]) -> Non
         if one.alias_or_name.lower() in {name.lower() for name in taken}:
             raise unread(
                 f"`{one.alias_or_name[:60]}` after WITH is also the name of a table",
-                "give it a name of its own",
+                "give it a different name",
             )
 
 
@@ -263,7 +263,7 @@ def _number(value: object, name: str) -> _Number:
             Problem(
                 Code.OUT_OF_RANGE,
                 f"the output `{name[:60]}` is not a finite number",
-                help="ask for numbers, and group by everything else",
+                help="select numbers, and group by everything else",
             )
         )
     return number

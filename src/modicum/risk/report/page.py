@@ -68,9 +68,9 @@ CLAIMS: Mapping[Claim, str] = MappingProxyType(
         Claim.ADVICE: (
             "This is advice for you, who can see the data. The epsilon follows from"
             " the rows without noise. A release at it is not differentially private,"
-            " for any finite epsilon: whoever learns the epsilon, or that none was"
-            " found, learns something of the rows. To release, choose in a way that"
-            " does not read rows, or that charges the attributes that it reads."
+            " for any finite epsilon: the epsilon, or its absence, reveals something"
+            " about the rows. For a release, use a choice that does not read rows, or"
+            " one that is charged."
         ),
         Claim.EXPERIMENTAL: (
             "For study only. The algorithm was published as private, but its privacy is"
@@ -94,8 +94,7 @@ NOT_CHARGED: Mapping[Claim, str] = MappingProxyType(
 INDICATOR = (
     "The relative disclosure risk indicator (RDR) of a person is the expected"
     " distance of the noisy answer from the answer without their rows. Here it is"
-    " divided by"
-    " the largest RDR. A long bar means that a release treats people"
+    " divided by the largest RDR. A long bar means that a release treats people"
     " very differently: those at its top stand out most. A short bar means that people"
     " are alike, not that they are safe. Only epsilon bounds that."
 )
@@ -117,9 +116,9 @@ HISTOGRAM = (
     " right end: a low number for most people does not protect the others."
 )
 GROUPS = (
-    "Each group has a bar of its own, as a part of the largest RDR of all people."
-    " Groups of very different size have ends that are hard to compare: the larger one"
-    " has more people who may stand out."
+    "Each group has its own bar, as a share of the largest RDR of all people. The ends"
+    " of groups of very different size are hard to compare: a larger group has more"
+    " people who may stand out."
 )
 PEOPLE_BESIDE = (
     "The choice may be released, but not the facts on this page about people in"

@@ -113,5 +113,5 @@ def _why(chosen: Fraction | None, tau: Fraction, offered: int) -> str:
         f" {brief(tau)} of that of the person with the largest influence"
     )
     if chosen is None:
-        return f"at none of {offered} epsilons it holds that {met}"
+        return f"at none of {offered} epsilons, {met}"
     return f"{brief(chosen)} is the largest of {offered} epsilons at which {met}"

@@ -95,7 +95,7 @@ def _why(chosen: Fraction | None, words: str, offered: int, *, somebody: bool) -
     if not somebody:
         return "the table has no people whose risk could be compared"
     if chosen is None:
-        return f"at none of {offered} candidates it holds that {words}"
+        return f"at none of {offered} candidates, {words}"
     return f"{brief(chosen)} is the largest of {offered} candidates at which {words}"
 
 

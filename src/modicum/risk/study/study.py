@@ -167,7 +167,7 @@ class Reference:
     def __post_init__(self) -> None:
         if not isfinite(self.value) or self.value == 0:
             raise mistake(
-                f"nothing can be told as a part of the answer {self.value!r}",
+                f"numbers cannot be relative to the answer {self.value!r}",
                 "give a public or noisy answer that is a number and not 0, or none",
                 Code.OUT_OF_RANGE,
             )

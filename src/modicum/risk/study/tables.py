@@ -158,7 +158,7 @@ def groups_table(study: Study) -> Table:
         for group, spread in zip(study.groups, one.groups, strict=True)
     )
     return Table(
-        "RDR of each group, as a part of the largest of all people",
+        "RDR of each group, as a share of the largest of all people",
         ("Group", "Epsilon", "People", *names),
         tuple(rows),
         study.notice,
@@ -198,7 +198,7 @@ def histogram_table(study: Study, shown: Histogram) -> Table:
     told = near if shown.quantity == "rdr" else at_most
     rows = ((told(b.low), told(b.high), f"{b.people:,}") for b in shown.bins)
     return Table(
-        f"How many people have which {quantity_words(study, shown)}"
+        f"Number of people by {quantity_words(study, shown)}"
         f", at epsilon {brief(shown.epsilon)}",
         ("From", "To", "People"),
         tuple(rows),

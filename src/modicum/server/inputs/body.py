@@ -124,7 +124,7 @@ def _too_large(most: int) -> InputError:
         Problem(
             Code.TOO_LARGE,
             f"a body in this form may have up to {most} bytes",
-            help="send it as JSON, without mistakes, or send less at once",
+            help="send it as JSON, without errors, or send less at once",
         )
     )
 
@@ -177,7 +177,7 @@ def refuse_unknown_parameters(request: Request) -> None:
         if name not in taken:
             raise _refused(
                 f"the parameter `{name[:60]}` is not allowed here",
-                f"it takes {', '.join(taken)}" if taken else "leave it out",
+                f"allowed are {', '.join(taken)}" if taken else "leave it out",
             )
         if not taken[name] and len(request.query_params.getlist(name)) > 1:
             raise _refused(

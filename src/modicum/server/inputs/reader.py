@@ -95,7 +95,7 @@ def _count(node: Node, kind: kinds.IntType, what: str) -> int:
 def _list(node: Node, kind: kinds.VarTupleType, what: str) -> tuple[Any, ...]:
     found, least, most = items(node, what), kind.min_length, kind.max_length
     if least and most and not least <= len(found) <= most:
-        message = f"{what} holds {least} to {most} items, and not {len(found)}"
+        message = f"{what} must have {least} to {most} items, not {len(found)}"
         raise fail(Code.OUT_OF_RANGE, message, node)
     if most is not None and len(found) > most:
         message = f"{what} has {len(found)} items, at most {most}"

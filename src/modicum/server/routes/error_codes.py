@@ -31,8 +31,8 @@ def _page() -> str:
 <body>
 <h1>Errors</h1>
 <p>A response has the problem (<code>detail</code>) and the remedy
-(<code>help</code>). The page on errors in modicum's reference has causes and remedies
-of each code.</p>
+(<code>help</code>). The page on errors in the reference of modicum has causes and
+remedies for each code.</p>
 <dl>
 {codes}
 </dl>

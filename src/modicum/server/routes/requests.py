@@ -46,9 +46,7 @@ _CONTENT = "the request"
 async def requests(
     who: Who,
     verbs: Verbs,
-    recorded: Annotated[
-        bool, Query(description="also tell the query for, exactly")
-    ] = False,
+    recorded: Annotated[bool, Query(description="include the exact request")] = False,
 ) -> Response:
     """Return the requests that may be seen, oldest first."""
     found = await verbs.requests.pending(who)

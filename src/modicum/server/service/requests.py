@@ -158,7 +158,7 @@ class Requests:
                         Code.REVIEW_AGAIN,
                         "the request differs from what was reviewed",
                         notes=("nothing was written",),
-                        help="look again, and send the ETag of the query for now",
+                        help="read it again, and send its current ETag",
                     )
                 )
             return self._decider.governance(who.name, once=once).vote(release, word)
@@ -194,5 +194,5 @@ def _seen(office: Governance, who: Identity, release: str) -> PendingRequest:
         return found
     raise not_found(
         f"nobody has requested a release `{release[:200]}`",
-        "list the query for at  /requests",
+        "list the requests at  /requests",
     )

@@ -74,7 +74,7 @@ def read_settings(node: Node, folder: Path) -> Settings:
 
 
 def _version(fields: Fields) -> None:
-    node = fields.take("modicum", help=f"begin with  modicum: {FORMAT}")
+    node = fields.take("modicum", help=f"start with  modicum: {FORMAT}")
     given = line(node, "`modicum`")
     if given != FORMAT:
         raise fail(
@@ -172,7 +172,7 @@ class _Reader:
     def _path(self, node: Node, what: str) -> Path:
         given = line(node, what)
         if not given:
-            raise fail(Code.BAD_NAME, f"{what} is not a file", node)
+            raise fail(Code.BAD_NAME, f"{what} is empty", node)
         return self._folder / given
 
     def _proxies(self, node: Node | None) -> tuple[Network, ...]:
@@ -299,7 +299,7 @@ def _scopes(node: Node) -> tuple[str, ...]:
     if "openid" not in scopes:
         raise fail(
             Code.MISSING_KEY,
-            "`scopes` must hold `openid`",
+            "`scopes` must contain `openid`",
             node,
             notes=("without it, a provider does not identify the user",),
         )

@@ -56,7 +56,7 @@ def stored_checkpoints(store: CheckpointStore) -> list[Signed]:
             found.append(read_signed(data))
         except ValueError as error:
             wrong = claim_fault(error)
-            problem = f"checkpoint {place} beside the ledger is damaged{wrong}"
+            problem = f"checkpoint {place} next to the ledger is damaged{wrong}"
             raise VerificationError(Problem(Code.LEDGER_BROKEN, problem)) from error
     return found
 

@@ -172,7 +172,7 @@ def _refuse_other_state(finding: Finding, report: AuditReport) -> None:
         raise VerificationError(
             Problem(
                 Code.LEDGER_BROKEN,
-                f"the checkpoint of {finding.source} does not hold: the state of the"
+                f"the checkpoint of {finding.source} is invalid: the state of the"
                 " log differs from the signed one",
             )
         )

@@ -207,7 +207,7 @@ class _Narrowing:
         yield from (f"with all of it, {line}" for line in self._denied())
         if self._undivided and not self._trials.ended_early:
             yield (
-                f"looked at {self._tries_max} variants and stopped: parts not yet"
+                f"tried {self._tries_max} variants and stopped: parts not yet"
                 " divided are left out entirely"
             )
         if self._unsaid:

@@ -284,7 +284,7 @@ def _drawn_up(
     usual = USES_OUT if out else USES_OF_TASK if tried else 1
     given = {*(heading.recipients or (analyst,))} if out else heading.recipients
     for who in (analyst, *given):
-        text(from_python(who), "the name of somebody", characters_max=200)
+        text(from_python(who), "the name of a person", characters_max=200)
     return Contract(
         id=release_id(from_python(heading.id), "the id of the contract"),
         analyst=analyst,

@@ -152,7 +152,7 @@ def denying_cell(
                     found = Cell(loss.rule, family.space, box, total)
                     if total == loss.before and found.words == loss.cell:
                         return found
-    message = "a verdict tells of a cell that the release does not touch"
+    message = "a verdict has a cell that the release does not touch"
     raise InvariantError(Problem(Code.INTERNAL, message))
 
 

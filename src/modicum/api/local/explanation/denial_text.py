@@ -283,15 +283,16 @@ def _causes(locked: Locked, unit: str) -> Iterator[str]:
         yield f"the open round has `{unit}` at 0 % of every budget"
     elif locked.unnamed:
         yield (
-            "the release names no `groups`, and so reads also those that have not begun"
+            "the release names no `groups`, and so also reads those that have not"
+            " started"
         )
     else:
         if locked.closed:
             yield f"{_groups(locked.closed, 'has', 'have')} retired (retired: closed)"
         if locked.ahead:
-            yield f"{_groups(locked.ahead, 'has', 'have')} not begun"
+            yield f"{_groups(locked.ahead, 'has', 'have')} not started"
         if locked.never:
-            yield f"{_groups(locked.never, 'never begins', 'never begin')}"
+            yield f"{_groups(locked.never, 'never starts', 'never start')}"
 
 
 def _groups(spans: Sequence[Span], one: str, several: str) -> str:

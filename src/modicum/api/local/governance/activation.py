@@ -197,7 +197,7 @@ def _to_accept(conflict: Conflict) -> Problem:
 
 
 def _where(conflict: Conflict) -> str:
-    return ", in the cells that are finished" if conflict.loss.cell else ""
+    return ", in the cells over the limit" if conflict.loss.cell else ""
 
 
 def activate(

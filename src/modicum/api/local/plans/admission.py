@@ -77,7 +77,7 @@ def refuse_others(person: str, policy: Policy) -> None:
     raise ApprovalError(
         Problem(
             Code.NEEDS_APPROVAL,
-            f"`{person}` cannot open a round: that takes {wanted}",
+            f"`{person}` cannot open a round: that needs {wanted}",
             notes=(
                 f"the active policy does not give them {wanted}",
                 *written_otherwise(person, policy),

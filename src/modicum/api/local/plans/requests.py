@@ -95,7 +95,7 @@ def _request(
     if stated is not None and handed.utility is not None:
         raise fail(
             Code.KEYS_CONFLICT,
-            f"`{UTILITY}` is given both in the release and beside it",
+            f"`{UTILITY}` is given both in the release and next to it",
             stated,
             help="remove one of them",
         )

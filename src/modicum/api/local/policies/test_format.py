@@ -256,7 +256,7 @@ def _release(node: Node, read: ReadReleases) -> Node:
     if len(releases) != 1:
         raise fail(
             Code.OUT_OF_RANGE,
-            f"a test asks for one release, and the file has {len(releases)}",
+            f"a test has one release, and the file has {len(releases)}",
             node,
         )
     return releases[0]

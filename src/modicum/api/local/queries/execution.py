@@ -115,7 +115,7 @@ class _Run:
         if plan.sample is None:
             yield plan
             return
-        check(plan.selection is None, "keys are not told of a sample")
+        check(plan.selection is None, "keys of a sample are not released")
         for one in plan.statistics:
             yield replace(plan, statistics=(one,))
 
