@@ -610,7 +610,7 @@ DOCUMENTS = {
         "policy compile policy.yaml",
         "policy compile warn.yaml",
     ),
-    "Rules that are implied": ("policy prune policy.yaml",),
+    "Rules that are redundant": ("policy prune policy.yaml",),
     "The active policy": ("policy show",),
     "The text of a policy": ("policy fmt policy.yaml",),
     "A file that was formatted": (

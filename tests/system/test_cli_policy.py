@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import modicum
 from modicum.cli.main import app
 from modicum.cli.output import fitting
-from modicum.cli.policy_rules import IMPLIED_SHOWN, RULES_SHOWN
+from modicum.cli.policy_rules import REDUNDANT_SHOWN, RULES_SHOWN
 
 EXAMPLE = Path(modicum.__file__).parent / "ops" / "examples" / "acme-health"
 WARNED = POLICY.replace(
@@ -103,20 +103,21 @@ def test_compile_says_which_rules_constrain(folder: Path) -> None:
     assert [one["witness"] for one in found["list"]] == witness
     assert len(set(witness)) > 2
     for one, rule in zip(found["list"], rules, strict=True):
-        assert one["status"] == ("implied" if one["witness"] else "constraining")
+        assert one["status"] == ("redundant" if one["witness"] else "binding")
         assert one["source"] == [str(mark) for mark in rule.marks]
         assert one["source"][0].startswith(f"policy.yaml:{one['line']}:")
-    implied = sum(1 for one in witness if one is not None)
-    assert (found["constraining"], found["implied"]) == (14 - implied, implied)
-    assert (found["release_constraining"], found["release_implied"]) == (1, 0)
+    redundant = sum(1 for one in witness if one is not None)
+    assert (found["binding"], found["redundant"]) == (14 - redundant, redundant)
+    assert (found["release_binding"], found["release_redundant"]) == (1, 0)
     assert found["units"] == {
-        "user": {"constraining": 14 - implied, "implied": implied}
+        "user": {"binding": 14 - redundant, "redundant": redundant}
     }
     told = run("compile", "policy.yaml")
     assert (
-        f"= rules        14   constraining {14 - implied}   implied {implied}\n" in told
+        f"= rules        14   binding {14 - redundant}   redundant {redundant}\n"
+        in told
     )
-    assert told.count(" implied  ") == implied
+    assert told.count(" redundant  ") == redundant
     brief = run("compile", "policy.yaml", "--brief")
     assert told.startswith(brief)
     assert "RULE" not in brief
@@ -176,15 +177,15 @@ def test_counts_are_shown_by_unit() -> None:
     )
 
 
-def test_prune_names_a_rule_for_each_implied_one(folder: Path) -> None:
+def test_prune_names_a_rule_for_each_redundant_one(folder: Path) -> None:
     compiled_list = document("compile", "policy.yaml")
     by_id = {one["id"]: one for one in compiled_list["list"]}
     found = document("prune", "policy.yaml")
-    assert found["implied"] == len(found["list"]) == compiled_list["implied"] > 0
+    assert found["redundant"] == len(found["list"]) == compiled_list["redundant"] > 0
     for one in found["list"]:
         rule, witness = by_id[one["rule"]], by_id[one["witness"]]
         assert rule["witness"] == one["witness"]
-        assert witness["status"] == "constraining"
+        assert witness["status"] == "binding"
         assert (one["budget"], one["unit"]) == (rule["budget"], rule["unit"])
         assert one["witness_budget"] == witness["budget"]
         assert one["witness_unit"] == witness["unit"]
@@ -196,7 +197,7 @@ def test_prune_names_a_rule_for_each_implied_one(folder: Path) -> None:
         "budget: 2.0}\n  - {name: attr", "budget: 0.1}\n  - {name: attr"
     )
     (folder / "policy.yaml").write_text(single.partition("  - {name: attr")[0])
-    assert run("prune", "policy.yaml") == "no rule is implied by another\n"
+    assert run("prune", "policy.yaml") == "no rule is redundant\n"
     assert document("prune", "policy.yaml")["list"] == []
 
 
@@ -215,16 +216,16 @@ def test_a_large_policy_is_not_poured_out(folder: Path) -> None:
     told = run("compile", "large.yaml").splitlines()
     assert told[-1] == f"… {303 - RULES_SHOWN} more (--all)"
     assert (
-        sum(" constraining  " in line or " implied  " in line for line in told)
+        sum(" binding  " in line or " redundant  " in line for line in told)
         == RULES_SHOWN
     )
     every = run("compile", "large.yaml", "--all").splitlines()
     assert len(every) == len(told) - 1 + 303 - RULES_SHOWN
     assert len(document("compile", "large.yaml")["list"]) == 303
-    implied = document("prune", "large.yaml")["implied"]
-    assert implied > IMPLIED_SHOWN
+    redundant = document("prune", "large.yaml")["redundant"]
+    assert redundant > REDUNDANT_SHOWN
     pruned = run("prune", "large.yaml")
-    assert f"… {implied - IMPLIED_SHOWN} more (--all)\n" in pruned
+    assert f"… {redundant - REDUNDANT_SHOWN} more (--all)\n" in pruned
     assert "more (--all)" not in run("prune", "large.yaml", "--all")
 
 
@@ -249,9 +250,9 @@ def test_graph_draws_a_part(folder: Path) -> None:
     standard = run("graph", "policy.yaml", "--context", "standard", "--dot")
     assert "@standard" in standard
     assert "@black-box" not in standard
-    kept = run("graph", "policy.yaml", "--constraining", "--dot")
-    assert "constraining" in kept
-    assert "implied by" not in kept
+    kept = run("graph", "policy.yaml", "--binding", "--dot")
+    assert "binding" in kept
+    assert "redundant by" not in kept
     near = run("graph", "policy.yaml", "--rule", "attr:steps @standard", "--dot")
     assert 'digraph "Rules of small around attr:steps @standard"' in near
     assert "attr:age @" not in near

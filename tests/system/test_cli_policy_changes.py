@@ -224,7 +224,7 @@ def test_explain_a_rule(folder: Path) -> None:
         "        attribute `diagnosis`, risk high  policy.yaml:29:5",
         "        setting `standard` of `ml`  policy.yaml:63:7",
         "filter  combined-v1: it holds while one of these sums is within its cap",
-        "status  constraining: it can be the only rule to deny",
+        "status  binding: it can be the only rule to deny",
         "above   attr:diagnosis @black-box, cat:health/member @standard and 3 more",
         "below   marketing @standard",
         "ledger  before 0.7546 of eps 1, left 0.2453",
@@ -265,8 +265,8 @@ def test_explain_all_contexts_and_other_rules(folder: Path) -> None:
     alone = run("policy", "explain", "policy.yaml", "single-release-cap", *WHERE)
     assert "in each release by itself" in alone
     assert "ledger" not in alone
-    implied = document("policy", "explain", "policy.yaml", "cat:finance/member")
-    origins = [one["origins"][1]["what"] for one in implied["rules"]]
+    redundant = document("policy", "explain", "policy.yaml", "cat:finance/member")
+    origins = [one["origins"][1]["what"] for one in redundant["rules"]]
     assert origins == ["category `finance`, risk medium"] * 2
 
 

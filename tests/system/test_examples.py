@@ -375,8 +375,8 @@ def test_a_scenario_compiles_to_as_many_rules_as_the_paper_says(name: str) -> No
     assert code == 0
     assert found["rules"] == len(found["list"]) == SCENARIOS[name]
     kept = len(compiled(scenario(name)).pruned.kept)
-    assert found["constraining"] == kept
-    assert found["implied"] == SCENARIOS[name] - kept
+    assert found["binding"] == kept
+    assert found["redundant"] == SCENARIOS[name] - kept
 
 
 def _tool() -> ModuleType:

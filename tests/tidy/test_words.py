@@ -57,7 +57,7 @@ TERSE = {
     "is asked for": "is requested",
     "nobody asks for": "nobody has requested",
     "of its own": "its own, or: separate",
-    "cannot be combined with": "cannot be combined with",
+    "does not go with": "cannot be combined with",
     "is no number": "is not a number",
     "it is not there": "not found",
     "say where": "give the source of",

@@ -12,12 +12,12 @@ from modicum.cli.exit_codes import Exit
 from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, point
 from modicum.cli.output import note, print_json, reporting
 from modicum.cli.policy_rules import (
-    IMPLIED_SHOWN,
+    REDUNDANT_SHOWN,
     RULES_SHOWN,
     print_compiled,
     print_counts,
-    print_implied,
-    print_implied_document,
+    print_redundant,
+    print_redundant_document,
     print_rules,
 )
 from modicum.core.errors import printable
@@ -267,7 +267,7 @@ def prune(
     show_all: Annotated[
         bool,
         typer.Option(
-            "--all", help=f"Show every rule, not only the first {IMPLIED_SHOWN}."
+            "--all", help=f"Show every rule, not only the first {REDUNDANT_SHOWN}."
         ),
     ] = False,
 ) -> None:
@@ -275,9 +275,9 @@ def prune(
     with reporting(as_json=as_json):
         compiled = _load(file)
         if as_json:
-            print_implied_document(compiled)
+            print_redundant_document(compiled)
         else:
-            print_implied(compiled, shown=None if show_all else IMPLIED_SHOWN)
+            print_redundant(compiled, shown=None if show_all else REDUNDANT_SHOWN)
 
 
 def _load(file: Path) -> CompiledPolicy:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: How many rules `compile` shows, and `prune`, unless all are asked for.
 RULES_SHOWN = 200
-IMPLIED_SHOWN = 20
+REDUNDANT_SHOWN = 20
 
 
 def print_counts(compiled: CompiledPolicy) -> None:
@@ -52,8 +52,8 @@ def _counted(witness: Sequence[int]) -> str:
         return f"{0:>6}"
     from modicum.api.local.views.compiled_rules import kept
 
-    constraining, implied = kept(witness)
-    return f"{len(witness):>6}   constraining {constraining}   implied {implied}"
+    binding, redundant = kept(witness)
+    return f"{len(witness):>6}   binding {binding}   redundant {redundant}"
 
 
 # --- compile -------------------------------------------------------------------
@@ -120,38 +120,38 @@ def _budget(rule: Rule) -> str:
 # --- prune ---------------------------------------------------------------------
 
 
-def print_implied(compiled: CompiledPolicy, *, shown: int | None) -> None:
-    """Print each implied rule beside the one that implies it."""
+def print_redundant(compiled: CompiledPolicy, *, shown: int | None) -> None:
+    """Print each redundant rule beside the one that implies it."""
     from modicum.api.local.views.compiled_rules import kept
 
     rows: list[tuple[str, ...]] = []
     every = compiled.pruned, compiled.pruned_alone
     total = sum(kept(pruned.witness)[1] for pruned in every)
-    for one, witness in islice(_implied(compiled), fitting(total, shown)):
+    for one, witness in islice(_redundant(compiled), fitting(total, shown)):
         by = "matches nothing" if one.about_nothing else witness.id
         limit = "" if one.about_nothing else _budget(witness)
         rule = one.rule
         rows.append((rule.id, _budget(rule), by, limit))
     if not total:
-        print("no rule is implied by another")
+        print("no rule is redundant")
         return
-    _print_table(("IMPLIED RULE", "BUDGET", "IMPLIED BY", "BUDGET"), rows)
+    _print_table(("REDUNDANT RULE", "BUDGET", "WITNESS", "BUDGET"), rows)
     _print_left(total - len(rows))
     print(
-        f"{total} implied, {_rules(compiled) - total} constraining. Implied rules still"
-        " appear in reports; whenever one\nwould deny, the rule that implies it denies."
+        f"{total} redundant, {_rules(compiled) - total} binding. Redundant rules still"
+        " appear in reports; whenever one\nwould deny, its witness denies."
     )
 
 
-def print_implied_document(compiled: CompiledPolicy) -> None:
-    """Print the implied rules as one JSON document."""
+def print_redundant_document(compiled: CompiledPolicy) -> None:
+    """Print the redundant rules as one JSON document."""
     from modicum.api.local.views.compiled_rules import counts_view
 
-    listed = (_implied_to_dict(one, witness) for one, witness in _implied(compiled))
+    listed = (_redundant_to_dict(one, witness) for one, witness in _redundant(compiled))
     _print_streamed(plain(counts_view(compiled)), "list", listed)
 
 
-def _implied_to_dict(one: CompiledRule, witness: Rule) -> dict[str, object]:
+def _redundant_to_dict(one: CompiledRule, witness: Rule) -> dict[str, object]:
     rule = one.rule
     return {
         "rule": rule.id,
@@ -165,7 +165,7 @@ def _implied_to_dict(one: CompiledRule, witness: Rule) -> dict[str, object]:
     }
 
 
-def _implied(compiled: CompiledPolicy) -> Iterator[tuple[CompiledRule, Rule]]:
+def _redundant(compiled: CompiledPolicy) -> Iterator[tuple[CompiledRule, Rule]]:
     from modicum.api.local.views.compiled_rules import compiled_rules
 
     for one in compiled_rules(compiled):
@@ -236,8 +236,8 @@ def graph(
             metavar="RULE",
         ),
     ] = None,
-    constraining: Annotated[
-        bool, typer.Option("--constraining", help="Leave out implied rules.")
+    binding: Annotated[
+        bool, typer.Option("--binding", help="Leave out redundant rules.")
     ] = False,
     context: Annotated[
         list[str] | None,
@@ -271,7 +271,7 @@ def graph(
             stage=stage,
             settings=context or (),
             unit=unit,
-            constraining=constraining,
+            binding=binding,
         )
         diagram = _diagram(compiled, stage, numbers, centered)
         _write(diagram, output, as_dot=as_dot)

@@ -321,12 +321,10 @@ def _cap_lines(own: Filter) -> Iterator[str]:
 def _status(profile: RuleProfile) -> str:
     if profile.about_nothing:
         return "matches no mechanism: it can never deny"
-    if profile.implied_by is None:
-        return "constraining: it can be the only rule to deny"
-    rule, budget = profile.implied_by
-    return (
-        f"implied by {rule} ({budget_text(budget)}): which denies whatever this denies"
-    )
+    if profile.witness is None:
+        return "binding: it can be the only rule to deny"
+    rule, budget = profile.witness
+    return f"redundant: {rule} ({budget_text(budget)}) denies whatever this denies"
 
 
 def _neighbors(found: Neighbors) -> str:
@@ -369,7 +367,7 @@ def rule_to_dict(
 ) -> dict[str, object]:
     """Return the documented JSON form (docs/reference/json.md)."""
     rule = profile.rule
-    implied = profile.implied_by
+    redundant = profile.witness
     return {
         "id": rule.id,
         "stage": rule.stage.value,
@@ -387,9 +385,9 @@ def rule_to_dict(
         "cells": list(profile.cells),
         "filter": _filter_to_dict(profile),
         "unlocking": profile.unlocking or None,
-        "implied_by": None
-        if implied is None
-        else {"rule": implied[0], "budget": budget_text(implied[1])},
+        "witness": None
+        if redundant is None
+        else {"rule": redundant[0], "budget": budget_text(redundant[1])},
         "above": {"count": profile.above.count, "direct": list(profile.above.direct)},
         "below": {"count": profile.below.count, "direct": list(profile.below.direct)},
         "standing": None if standing is None else _standing_to_dict(standing),

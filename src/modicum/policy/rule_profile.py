@@ -124,7 +124,7 @@ class RuleProfile:
         origins: Where it comes from.
         filter_name: The policy's filter.
         own_filter: What the budget admits; None for a rule on each release alone.
-        implied_by: A rule that denies whatever this one denies, with its budget;
+        witness: A rule that denies whatever this one denies, with its budget;
             None if this one can be the only one to deny.
         cells: Along what its sums are told apart; nothing if it has one cell.
         unlocking: How its limits are unlocked as user groups take turns; empty if
@@ -139,7 +139,7 @@ class RuleProfile:
     origins: tuple[Origin, ...]
     filter_name: str
     own_filter: Filter | None
-    implied_by: tuple[str, Budget] | None
+    witness: tuple[str, Budget] | None
     cells: tuple[str, ...]
     unlocking: str
     above: Neighbors
@@ -168,7 +168,7 @@ def rule_profiles(
             origins=tuple(_origins(rule, compiled.policy)),
             filter_name=compiled.policy.filter_name,
             own_filter=compiled.filter_of(rule.budget) if over_history else None,
-            implied_by=_implied_by(compiled, place),
+            witness=_witness(compiled, place),
             cells=cells_of(rule.unit, compiled.policy.vocabulary),
             unlocking=unlocking_of(rule.unit, compiled.policy) if over_history else "",
             above=_neighbors(rules, place.number, order, up=True),
@@ -176,7 +176,7 @@ def rule_profiles(
         )
 
 
-def _implied_by(compiled: CompiledPolicy, place: Place) -> tuple[str, Budget] | None:
+def _witness(compiled: CompiledPolicy, place: Place) -> tuple[str, Budget] | None:
     over_history = place.stage is Stage.HISTORY
     pruned = compiled.pruned if over_history else compiled.pruned_alone
     witness = int(pruned.witness[place.number])

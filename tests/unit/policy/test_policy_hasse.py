@@ -168,7 +168,7 @@ def test_the_neighborhood_is_two_steps_of_the_whole_diagram() -> None:
     assert smaller >= 5
 
 
-def test_a_thick_way_leads_from_each_implied_rule_to_its_witness() -> None:
+def test_a_thick_way_leads_from_each_redundant_rule_to_its_witness() -> None:
     rng = random.Random(seed())
     ways = 0
     for _ in range(counted(30)):
@@ -264,12 +264,12 @@ def test_the_seven_rules_of_dpolicy(shape: str) -> None:
     assert {(low, high) for low, highs in upper.items() for high in highs} == {
         (low + 1, high + 1) for low, high in diagram.edges
     }
-    assert {n for n, node in enumerate(diagram.nodes, 1) if not node.implied} == kept
-    assert to_svg(diagram).count('class="node implied"') == 7 - len(kept)
+    assert {n for n, node in enumerate(diagram.nodes, 1) if not node.redundant} == kept
+    assert to_svg(diagram).count('class="node redundant"') == 7 - len(kept)
     assert to_dot(diagram).count("dashed") == 7 - len(kept)
-    implied = 7 - len(kept)
+    redundant = 7 - len(kept)
     assert summary(diagram) == (
-        f"7 rules: {len(kept)} constraining, {implied} implied; at the top rule-1."
+        f"7 rules: {len(kept)} binding, {redundant} redundant; at the top rule-1."
     )
 
 
@@ -282,7 +282,7 @@ def test_a_choice_of_rules() -> None:
     assert [ids[n] for n in chosen_rules(policy)] == ids
     standard = chosen_rules(policy, settings=["standard"], unit="user")
     assert [ids[n] for n in standard] == [one for one in ids if "@standard" in one]
-    kept = chosen_rules(policy, constraining=True)
+    kept = chosen_rules(policy, binding=True)
     assert kept == list(policy.pruned.kept)
     assert 0 < len(kept) < len(ids)
     alone = chosen_rules(policy, stage=Stage.RELEASE)
@@ -390,7 +390,7 @@ def test_rules_about_nothing_are_not_drawn() -> None:
 
 def test_a_witness_outside_the_picture_is_named_in_it() -> None:
     policy = compiled()
-    numbers = chosen_rules(policy, settings=["standard"], constraining=False)
+    numbers = chosen_rules(policy, settings=["standard"], binding=False)
     diagram = hasse(policy, [n for n in numbers if policy.pruned.witness[n] >= 0])
     assert diagram.nodes
     witness = diagram.nodes[0].rules[0].witness
@@ -514,14 +514,14 @@ def test_the_picture_is_safe_and_says_the_same_in_words() -> None:
     assert (
         told
         == summary(NASTY)
-        == ("6 rules: 1 constraining, 5 implied; at the top x\"<&>\\ @s'.")
+        == ("6 rules: 1 binding, 5 redundant; at the top x\"<&>\\ @s'.")
     )
     assert root.get("role") == "img"
     named = (root.get("aria-labelledby") or "").split()
     assert [root.find(f"*[@id='{one}']") is not None for one in named] == [True, True]
     titles = [one.text for one in root.iterfind(".//s:g[@class]/s:title", space)]
-    assert titles[0] == "x\"<&>\\ @s': eps: 1 per u<, constraining"
-    assert (titles[1] or "").count("implied by x\"<&>\\ @s'") == 5
+    assert titles[0] == "x\"<&>\\ @s': eps: 1 per u<, binding"
+    assert (titles[1] or "").count("redundant by x\"<&>\\ @s'") == 5
     texts = ["".join(one.itertext()) for one in root.iterfind(".//s:text", space)]
     assert "and 2 more with the same mechanisms" in texts
     assert "per ユーザー" in texts

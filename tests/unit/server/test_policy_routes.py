@@ -101,7 +101,7 @@ def test_a_rule_is_told_as_it_is_listed(server: Served) -> None:
         for one in server.get("ann", "/rules", params={"limit": 500}).json()["rules"]
     }
     assert {one["stage"] for one in listed} == {"history", "release"}
-    assert {one["status"] for one in listed} == {"constraining", "implied"}
+    assert {one["status"] for one in listed} == {"binding", "redundant"}
     for one in listed:
         told = server.get("ann", f"/rules/{one['id'].replace(' ', '%20')}").json()
         exactly(Rule, told)
@@ -130,14 +130,12 @@ def test_rules_are_chosen_by_context_and_by_whether_they_constrain(
     assert chosen(context="black-box") == [
         one.id for one in every if "black-box" in one.context
     ]
-    constraining = [
+    binding = [
         one.id for one, by in zip(every, policy.pruned.witness, strict=True) if by < 0
     ]
-    assert chosen(constraining="true") == constraining
-    assert 0 < len(constraining) < len(every)
-    assert {*chosen(constraining="false")} == {one.id for one in every} - {
-        *constraining
-    }
+    assert chosen(binding="true") == binding
+    assert 0 < len(binding) < len(every)
+    assert {*chosen(binding="false")} == {one.id for one in every} - {*binding}
 
 
 def test_what_a_policy_changes_and_what_history_exceeds(server: Served) -> None:

@@ -272,12 +272,12 @@ class UnitCounts(Shape, frozen=True, kw_only=True):
     """How many rules of a unit can be the only one to deny.
 
     Attributes:
-        constraining: How many of them are constraining.
-        implied: How many of them are implied.
+        binding: How many of them are binding.
+        redundant: How many of them are redundant.
     """
 
-    constraining: int
-    implied: int
+    binding: int
+    redundant: int
 
 
 class RuleScope(Shape, frozen=True, kw_only=True):
@@ -304,7 +304,7 @@ class CompiledRule(RuleScope, frozen=True, kw_only=True):
         predicate: Which mechanisms it is about.
         budget: The limit.
         status: Whether another rule implies it.
-        witness: The id of a constraining rule that does; None if none does.
+        witness: The id of a binding rule that does; None if none does.
         about_nothing: Whether no mechanism can fall under it, so that it never denies,
             whatever its status.
         source: The places it comes from, as `file:line:column`: the base policy, then
@@ -315,7 +315,7 @@ class CompiledRule(RuleScope, frozen=True, kw_only=True):
     id: str
     predicate: str
     budget: str
-    status: Literal["constraining", "implied"]
+    status: Literal["binding", "redundant"]
     witness: str | None
     about_nothing: bool
     source: tuple[str, ...]
@@ -328,18 +328,18 @@ class RuleCounts(Shape, frozen=True, kw_only=True):
     Attributes:
         rules: Rules over history.
         release_rules: Rules that judge each release alone.
-        constraining: Rules over history that can be the only one to deny.
-        implied: Rules over history that cannot.
-        release_constraining: The same of the rules that judge each release alone.
-        release_implied: The same of those.
+        binding: Rules over history that can be the only one to deny.
+        redundant: Rules over history that cannot.
+        release_binding: The same of the rules that judge each release alone.
+        release_redundant: The same of those.
     """
 
     rules: int
     release_rules: int
-    constraining: int
-    implied: int
-    release_constraining: int
-    release_implied: int
+    binding: int
+    redundant: int
+    release_binding: int
+    release_redundant: int
 
 
 class PolicySummary(RuleCounts, frozen=True, kw_only=True):

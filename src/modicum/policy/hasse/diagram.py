@@ -41,7 +41,7 @@ class RuleOrder:
         self._logic = Logic(vocabulary)
         #: The rules that no mechanism can fall under.
         self.nothing = VacuousRules(rules, self._logic)
-        self._implied: dict[tuple[int, Predicate], bool] = {}
+        self._redundant: dict[tuple[int, Predicate], bool] = {}
 
     def above(self, numbers: Sequence[int]) -> list[int]:
         """Return for each rule those above it and itself, by place, as bits."""
@@ -73,10 +73,10 @@ class RuleOrder:
         return (predicate, *self._rules.contexts[context].predicates)
 
     def _implies(self, number: int, wide: Predicate) -> bool:
-        found = self._implied.get((number, wide))
+        found = self._redundant.get((number, wide))
         if found is None:
             found = self._logic.implies(self._parts(number), wide)
-            self._implied[number, wide] = found
+            self._redundant[number, wide] = found
         return found
 
 
@@ -125,8 +125,8 @@ class HasseNode:
     unit: str
 
     @property
-    def implied(self) -> bool:
-        """Whether all of its rules are implied by others."""
+    def redundant(self) -> bool:
+        """Whether all of its rules are redundant by others."""
         return all(rule.witness for rule in self.rules)
 
 
@@ -255,13 +255,13 @@ def refuse_crowded(diagram: Hasse) -> None:
         )
 
 
-_FEWER = "draw fewer: choose --rule, --context, --unit or --constraining"
+_FEWER = "draw fewer: choose --rule, --context, --unit or --binding"
 
 
 def summary(diagram: Hasse) -> str:
     """Return in one sentence what a diagram shows."""
     rules = [rule for node in diagram.nodes for rule in node.rules]
-    implied = sum(1 for rule in rules if rule.witness)
+    redundant = sum(1 for rule in rules if rule.witness)
     covered = {lower for lower, _ in diagram.edges}
     tops = [
         node.rules[0].id
@@ -269,8 +269,8 @@ def summary(diagram: Hasse) -> str:
         if place not in covered
     ]
     return (
-        f"{_count(len(rules), 'rule')}: {len(rules) - implied} constraining,"
-        f" {implied} implied; at the top {shortened(tops, 3)}."
+        f"{_count(len(rules), 'rule')}: {len(rules) - redundant} binding,"
+        f" {redundant} redundant; at the top {shortened(tops, 3)}."
     )
 
 
@@ -310,7 +310,7 @@ def _bits(mask: int) -> Iterator[int]:
 
 
 def _ways(diagram: Hasse, pruned: Pruned) -> Iterator[Edge]:
-    """Yield the steps on a shortest way from each implied rule to its witness."""
+    """Yield the steps on a shortest way from each redundant rule to its witness."""
     upper = diagram.upper()
     at = {
         rule.number: place

@@ -1,7 +1,7 @@
 """A Hasse diagram as SVG, and as DOT for Graphviz.
 
 The SVG needs nothing from outside, runs nothing, and says the same in words. What
-constrains and what is implied differ in line and shade, never in color alone.
+constrains and what is redundant differ in line and shade, never in color alone.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _STYLE = """\
     .rule { font-weight: bold; }
     .node rect { fill: #eaf2fb; stroke: #1d4f80; stroke-width: 1.5; }
     .node text { fill: #10202f; }
-    .implied rect { fill: #f3f3f3; stroke: #6b6b6b; stroke-dasharray: 5 3; }
-    .implied text { fill: #565656; }
+    .redundant rect { fill: #f3f3f3; stroke: #6b6b6b; stroke-dasharray: 5 3; }
+    .redundant text { fill: #565656; }
     .step { fill: none; stroke: #9aa1a9; stroke-width: 1; }
     .way { fill: none; stroke: #1b1b1b; stroke-width: 3; }"""
 
@@ -77,8 +77,8 @@ def to_svg(diagram: Hasse) -> str:
 
 
 _LEGEND = (
-    "up: also counts everything below; gray and dashed: implied; thick: path to the"
-    " rule that implies it"
+    "up: also counts everything below; gray and dashed: redundant; thick: path to its"
+    " witness"
 )
 
 
@@ -97,7 +97,7 @@ def to_dot(diagram: Hasse) -> str:
         look = (
             ', style="filled,dashed", fillcolor="#f3f3f3", color="#6b6b6b",'
             ' fontcolor="#565656"'
-            if node.implied
+            if node.redundant
             else ""
         )
         label = _quoted([text for text, _ in _lines(node, drawn)])
@@ -132,7 +132,7 @@ def _lines(node: HasseNode, drawn: Collection[str]) -> list[tuple[str, bool]]:
         lines.append((_cut(rule.scope), True))
         if rule.context:
             lines.append((_cut(" ".join(f"@{one}" for one in rule.context)), True))
-        also = " (implied)" if rule.witness and not node.implied else ""
+        also = " (redundant)" if rule.witness and not node.redundant else ""
         lines.append((_cut(_bare(rule)) + also, False))
         if rule.witness and rule.witness not in drawn:
             lines.append((_cut(f"by {rule.witness}"), False))
@@ -146,7 +146,8 @@ def _told(node: HasseNode) -> list[str]:
     """Return what a node says in full, a line for each rule."""
     return [
         f"{rule.id}: {_bare(rule)} per {node.unit},"
-        f" {f'implied by {rule.witness}' if rule.witness else 'constraining'}"
+        ""
+        f" {f'redundant: {rule.witness} denies whatever it denies' if rule.witness else 'binding'}"
         for rule in node.rules
     ]
 
@@ -217,7 +218,7 @@ def _curve(points: Sequence[tuple[int, int]]) -> str:
 def _node_parts(
     node: HasseNode, lines: Sequence[tuple[str, bool]], box: Box
 ) -> Iterator[str]:
-    yield f'    <g class="node{" implied" if node.implied else ""}">'
+    yield f'    <g class="node{" redundant" if node.redundant else ""}">'
     yield f"      <title>{escape(_shown_lines(_told(node)))}</title>"
     yield (
         f'      <rect x="{box.left}" y="{box.top}" width="{box.width}"'

@@ -20,7 +20,7 @@ def chosen_rules(
     stage: Stage = Stage.HISTORY,
     settings: Collection[str] = (),
     unit: str | None = None,
-    constraining: bool = False,
+    binding: bool = False,
 ) -> list[int]:
     """Return the numbers of the rules that a diagram is asked for.
 
@@ -31,7 +31,7 @@ def chosen_rules(
         stage: Whether they are the rules over history or on each release alone.
         settings: Names of settings; a rule must have all of them.
         unit: Its privacy unit; None for any.
-        constraining: Whether implied rules are left out.
+        binding: Whether redundant rules are left out.
 
     Raises:
         InputError: If there is no such setting or unit, or no rule is left.
@@ -54,7 +54,7 @@ def chosen_rules(
         if unit in (None, base.unit)
         for place in contexts
     ]
-    if constraining:
+    if binding:
         found = [number for number in found if pruned.witness[number] < 0]
     nothing = VacuousRules(rules, Logic(compiled.policy.vocabulary))
     found = [number for number in found if number not in nothing]

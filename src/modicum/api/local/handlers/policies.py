@@ -80,7 +80,7 @@ def rules(  # noqa: PLR0913 - the parameters of a query
     unit: Annotated[_Filter, Meta(description="only of this unit")] = "",
     scope: Annotated[_Filter, Meta(description="only this scope")] = "",
     context: Annotated[_Filter, Meta(description="only those with this setting")] = "",
-    constraining: Annotated[
+    binding: Annotated[
         bool | None,
         Meta(description="only binding rules, or only redundant ones"),
     ] = None,
@@ -97,7 +97,7 @@ def rules(  # noqa: PLR0913 - the parameters of a query
         if (not unit or one.rule.unit == unit)
         and (not scope or one.rule.scope == scope)
         and (not context or context in one.rule.context)
-        and (constraining is None or constraining is (witness[number] < 0))
+        and (binding is None or binding is (witness[number] < 0))
     ]
     more = after + limit if after + limit < len(kept) else None
     return RulePage(

@@ -42,7 +42,7 @@ class CompiledRule:
         """Whether it can ever matter, in words."""
         if self.about_nothing:
             return "matches nothing"
-        return "constraining" if self.witness < 0 else "implied"
+        return "binding" if self.witness < 0 else "redundant"
 
 
 def compiled_rules(
@@ -80,36 +80,34 @@ def _within(start: int, stop: int | None, before: int) -> slice:
 
 
 def kept(witness: Sequence[int]) -> tuple[int, int]:
-    """Return how many rules are constraining, and how many are implied."""
+    """Return how many rules are binding, and how many are redundant."""
     count = sum(1 for one in witness if one < 0)
     return count, len(witness) - count
 
 
 def by_unit(compiled: CompiledPolicy) -> dict[str, tuple[int, int]]:
-    """Return for each unit how many rules over history constrain or are implied."""
+    """Return for each unit how many rules over history constrain or are redundant."""
     contexts = len(compiled.rules.contexts)
-    constraining: Counter[str] = Counter()
+    binding: Counter[str] = Counter()
     every: Counter[str] = Counter()
     for place, base in enumerate(compiled.rules.bases):
         own = compiled.pruned.witness[place * contexts : (place + 1) * contexts]
-        constraining[base.unit] += sum(1 for one in own if one < 0)
+        binding[base.unit] += sum(1 for one in own if one < 0)
         every[base.unit] += contexts
-    return {
-        unit: (constraining[unit], every[unit] - constraining[unit]) for unit in every
-    }
+    return {unit: (binding[unit], every[unit] - binding[unit]) for unit in every}
 
 
 def counts_view(compiled: CompiledPolicy) -> schema.RuleCounts:
     """Return how many rules there are."""
-    constraining, implied = kept(compiled.pruned.witness)
-    alone, alone_implied = kept(compiled.pruned_alone.witness)
+    binding, redundant = kept(compiled.pruned.witness)
+    alone, alone_redundant = kept(compiled.pruned_alone.witness)
     return schema.RuleCounts(
         rules=len(compiled.rules),
         release_rules=len(compiled.release_rules),
-        constraining=constraining,
-        implied=implied,
-        release_constraining=alone,
-        release_implied=alone_implied,
+        binding=binding,
+        redundant=redundant,
+        release_binding=alone,
+        release_redundant=alone_redundant,
     )
 
 
@@ -127,8 +125,8 @@ def compiled_view(compiled: CompiledPolicy) -> schema.PolicySummary:
         },
         **asdict(counts_view(compiled)),
         units={
-            unit: schema.UnitCounts(constraining=constraining, implied=implied)
-            for unit, (constraining, implied) in by_unit(compiled).items()
+            unit: schema.UnitCounts(binding=binding, redundant=redundant)
+            for unit, (binding, redundant) in by_unit(compiled).items()
         },
         warnings=problems_view(compiled.warnings),
     )
@@ -146,7 +144,7 @@ def compiled_rule_view(one: CompiledRule) -> schema.CompiledRule:
         predicate=rule.when,
         unit=rule.unit,
         budget=budget_text(rule.budget),
-        status="constraining" if witness < 0 else "implied",
+        status="binding" if witness < 0 else "redundant",
         witness=None if witness < 0 else one.rules.rule_id(witness),
         about_nothing=one.about_nothing,
         source=tuple(str(mark) for mark in rule.marks if mark is not None),
