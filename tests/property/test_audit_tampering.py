@@ -179,7 +179,7 @@ def test_a_log_behind_a_checkpoint_fails_and_one_ahead_of_it_passes(
     short = bundle(log()[:kept])
     checked(short)  # A log that was cut off is whole: nothing in it tells.
     if kept < seq:
-        with pytest.raises(VerificationError, match="cut off"):
+        with pytest.raises(VerificationError, match="were removed"):
             checked(short, trust)
     else:
         assert checked(short, trust).pinned == seq
@@ -305,11 +305,11 @@ def test_a_key_that_nobody_named_proves_nothing() -> None:
         verified = checked(data, trust)
         assert verified.pinned == 0
         assert not verified.findings[0].trusted
-        with pytest.raises(VerificationError, match="no checkpoint"):
+        with pytest.raises(VerificationError, match="neither a checkpoint"):
             require_pinned(verified)
     # Handed over as if it had been held: its key is not among those named.
     brought = Trust(frozenset({key().id}), held(checkpoint(other, LAST, mallory)).held)
-    with pytest.raises(VerificationError, match="not one of"):
+    with pytest.raises(VerificationError, match="not a trusted key"):
         checked(data, brought)
 
 
@@ -330,14 +330,14 @@ def test_a_receipt_pins_its_answer() -> None:
     denial = receipt_of(log()[8], ledger=ledger, at=audited.at(0), key=key().id)
     assert denial is not None
     lie = key().sign(replace(denial, decision="allow", blocking=()))
-    with pytest.raises(VerificationError, match="answer"):
+    with pytest.raises(VerificationError, match="outcome"):
         checked(WHOLE, held(lie))
 
 
 def test_a_checkpoint_of_the_last_entry_may_state_the_folded_state() -> None:
     state = checked(WHOLE).report.state_digest
     checked(WHOLE, held(checkpoint(log(), LAST, key(), state)))
-    with pytest.raises(VerificationError, match="another state"):
+    with pytest.raises(VerificationError, match="differs from the signed one"):
         checked(WHOLE, held(checkpoint(log(), LAST, key(), "0" * 64)))
 
 

@@ -231,7 +231,7 @@ def test_units_without_an_order_give_each_other_nothing() -> None:
     )
     found = problem(ordered, cost={"person": {"eps": 1}, "visit": {"eps": 1}})
     assert (
-        "how `house` and `person` lie in each other is not declared" in found.notes[1]
+        "neither of `house` and `person` is declared within the other" in found.notes[1]
     )
 
 

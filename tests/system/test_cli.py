@@ -259,7 +259,7 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "ALLOW prevalence",
         "OVER",
         "DENY cohort-diagnosis",
-        "What to try next",
+        "Next steps",
     ):
         assert part in told
     assert (tmp_path / "acme" / "policy.yaml").exists()
@@ -315,7 +315,12 @@ MALFORMED = {
     "quoted number": ("release", ("sigma: 6.5", 'sigma: "6.5"'), "MOD105", (6, 12)),
     "negative sigma": ("release", ("sigma: 6.5", "sigma: -6.5"), "MOD106", (6, 12)),
     "nan": ("release", ("sigma: 6.5", "sigma: .nan"), "MOD106", (6, 12)),
-    "other contents": ("release", ("sigma: 6.5", "sigma: 7"), "MOD703", (1, 10)),
+    "other contents": (
+        "release",
+        ("sigma: 6.5", "sigma: 7"),
+        "MOD703",
+        (1, 10),
+    ),
     "delta 0": ("policy", ("delta: 1e-7}}", "delta: 0}}"), "MOD106", (4, 44)),
     "delta 1": ("policy", ("delta: 1e-7}}", "delta: 1}}"), "MOD106", (4, 44)),
     "missing cost": (

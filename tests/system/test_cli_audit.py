@@ -100,7 +100,7 @@ def test_what_a_key_that_nobody_named_signed_is_not_relied_on(folder: Path) -> N
     run("audit", "export", "-o", "bundle", "--key", "key.pem")
     said = run("audit", "verify", "bundle")
     assert "an untrusted key" in said
-    assert "no entry is vouched for" in said
+    assert "no entry is signed by a trusted key" in said
     error = document("audit", "verify", "bundle", "--require-checkpoint", exit_code=6)
     assert error["error"]["code"] == "MOD702"
     run("ledger", "key", "new", "other.pem")
@@ -331,7 +331,7 @@ def test_another_key_than_the_one_that_signed_is_named(folder: Path) -> None:
     named = ("ledger", "verify", "--public-key", "other.pem.pub")
     signed_by = json.loads((folder / "kept.json").read_text())["claim"]["key"][:12]
     said = run(*named, "--checkpoint", "kept.json", exit_code=6)
-    assert "perhaps another key was meant" in said
+    assert "perhaps you gave another key" in said
     assert "keep both" not in said
     said = run(*named, "--require-checkpoint", exit_code=6)
     assert f"was signed by {signed_by}…" in said

@@ -206,7 +206,7 @@ def test_past_releases_of_several_files_are_all_recorded_or_none() -> None:
     assert len(document("ledger", "list")["entries"]) == 1
     Path("b.yaml").write_text(json.dumps(counts("old-3", ml="none", rho="0.1")))
     output = run(*record)
-    assert "assumed: the mechanism: nobody knows what was read" in output
+    assert "assumed: the mechanism: attributes unknown" in output
     assert "3 releases recorded; over their limit now: " in output
     found = document(*record)["releases"]
     assert [one["retry"] for one in found] == [True, True, True]
@@ -226,7 +226,8 @@ def test_what_recording_would_do_is_said_without_a_byte(folder: Path) -> None:
     assert told.pop("dry_run") is True
     assert "old-0: would be recorded" in said
     assert (
-        "4 releases would be recorded; 1 stood already; over their limit then: " in said
+        "4 releases would be recorded; 1 already existed; over their limit then: "
+        in said
     )
     assert ": recorded" not in said
     done = document(*record)
@@ -261,7 +262,7 @@ def test_of_past_releases_little_is_said_and_always_a_summary() -> None:
     assert len(over) == 5
     assert {*over} < {*full.splitlines()}
     assert "the filter sums" in full
-    assert "0 releases recorded; 1 stood already" in run(*record)
+    assert "0 releases recorded; 1 already existed" in run(*record)
 
 
 def test_what_is_past_is_not_of_a_day_to_come(folder: Path) -> None:

@@ -246,7 +246,7 @@ def test_a_correction_of_anything_else_is_refused() -> None:
     run(*RECORD, "--yes")
     ask = ("release", "redescribe", "past.json", "--reason", "less noise was added")
     write([views("old-0", rho=0.001, periods="2026-04-01")])
-    assert "error[MOD611]: release `old-0` was recorded with another `cost`" in run(
+    assert "error[MOD611]: release `old-0` was recorded with a different `cost`" in run(
         *ask, code=Exit.INVALID
     )
     write([views("new", periods="2026-04-01")])

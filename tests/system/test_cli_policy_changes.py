@@ -100,7 +100,7 @@ def test_diff_with_a_ledger_says_what_the_policy_meets(folder: Path) -> None:
     assert "tight.yaml:50:13" in problems[0]
     assert "made by r-0023 (rho 0.00263, 23 %)" in problems[0]
     assert "keep at least {eps: 0.7547, delta: 1e-7}" in problems[0]
-    assert "under the old policy, too" in problems[3]
+    assert "also over its limit under the old policy" in problems[3]
 
 
 def test_diff_tells_what_is_loosened_and_what_still_covers_it(folder: Path) -> None:
@@ -186,7 +186,7 @@ def test_simulate_shows_what_would_have_been_decided(folder: Path) -> None:
         "now",
     ]
     assert (
-        "46 releases: 42 let in, 4 denied; 1 denied now, 0 allowed now;"
+        "46 releases: 42 allowed, 4 denied; 1 denied now, 0 allowed now;"
         " 2 recorded ones exceed a limit"
     ) in found
     assert "closest to their limit at the end" in found
@@ -223,7 +223,7 @@ def test_explain_a_rule(folder: Path) -> None:
         "from    policy `attr`  policy.yaml:47:5",
         "        attribute `diagnosis`, risk high  policy.yaml:29:5",
         "        setting `standard` of `ml`  policy.yaml:63:7",
-        "filter  combined-v1: it holds while one of these sums is within its cap",
+        "filter  combined-v1: it allows while one of these sums is within its cap",
         "status  binding: it can be the only rule to deny",
         "above   attr:diagnosis @black-box, cat:health/member @standard and 3 more",
         "below   marketing @standard",
@@ -238,13 +238,13 @@ def test_explain_a_rule(folder: Path) -> None:
 def test_explain_needs_a_rule(folder: Path, only: list[str]) -> None:
     found = CliRunner().invoke(app, ["policy", "explain", *only])
     assert found.exit_code == 2
-    assert "RULE: name a rule" in found.output
+    assert "RULE: give a rule" in found.output
 
 
 def test_explain_says_that_the_policy_may_be_left_out_and_the_rule_not() -> None:
     found = " ".join(run("policy", "explain", "--help").split())
     assert "explain [OPTIONS] [POLICY] [RULE]" in found
-    assert "RULE <str> Needed: the id of a rule" in found
+    assert "RULE <str> Required: the id of a rule" in found
     assert "[required]" not in found
 
 
@@ -263,7 +263,7 @@ def test_explain_all_contexts_and_other_rules(folder: Path) -> None:
     assert found["left"] == 0
     assert found["rules"][0]["standing"] is None
     alone = run("policy", "explain", "policy.yaml", "single-release-cap", *WHERE)
-    assert "in each release by itself" in alone
+    assert "in each release alone" in alone
     assert "ledger" not in alone
     redundant = document("policy", "explain", "policy.yaml", "cat:finance/member")
     origins = [one["origins"][1]["what"] for one in redundant["rules"]]

@@ -38,8 +38,8 @@ def test_a_history_without_rounds_is_remarked() -> None:
     modicum("init", "--policy", "grouped.yaml")
     modicum("release", "submit", "release.json", "--publish")
     remark = (
-        "`rotation` unlocks nothing, as no round was opened: what falls under a rule of"
-        " `user` is denied"
+        "`rotation` unlocks nothing, because no round was opened: whatever matches a"
+        " rule of `user` is denied"
     )
     found = modicum("policy", "simulate", "turns.yaml")
     assert f"note: {remark}" in found

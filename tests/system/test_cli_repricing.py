@@ -82,7 +82,7 @@ def test_less_than_the_price_leaves_with_6(tmp_path: Path, seq: int) -> None:
         assert f"error[MOD702]: the ledger is broken at entry {seq}:" in said
         assert f"release `{BROUGHT_IN[seq]}`, mechanism `counts`" in said
         assert "it states rho" in said
-        assert "help: decide nothing more on it" in said
+        assert "help: stop using it" in said
         found = json.loads(run(*asked, "--json", exit_code=6))
         assert found["error"]["code"] == "MOD702"
 

@@ -111,9 +111,9 @@ def test_roles_add_up_and_are_for_all_data_sets_unless_they_are_named() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("--actor", "x", "--role", "king"), Exit.USAGE, "`king` is no role"),
-        (("--actor", "x", "--role", "analyst="), Exit.USAGE, "names no data set"),
-        (("--actor", "x", "--role", "analyst=a,,b"), Exit.USAGE, "names no data set"),
+        (("--actor", "x", "--role", "king"), Exit.USAGE, "`king` is not a role"),
+        (("--actor", "x", "--role", "analyst="), Exit.USAGE, "has no data set"),
+        (("--actor", "x", "--role", "analyst=a,,b"), Exit.USAGE, "has no data set"),
         (("--actor", "x"), Exit.USAGE, "--role"),
         (("--role", "analyst"), Exit.USAGE, "--actor"),
         (("--actor", " x", "--role", "analyst"), Exit.INVALID, "MOD107"),

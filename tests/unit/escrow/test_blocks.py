@@ -145,7 +145,7 @@ def test_there_are_at_least_two_blocks(number: int) -> None:
 
 @pytest.mark.parametrize("loss", [Fraction(0), Fraction(-1), Fraction(1, 3)])
 def test_a_loss_is_a_decimal_above_0(loss: Fraction) -> None:
-    with pytest.raises(InputError, match="cannot cost"):
+    with pytest.raises(InputError, match="invalid loss"):
         ByBlocks(2, loss)
 
 

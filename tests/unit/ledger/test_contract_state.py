@@ -189,7 +189,7 @@ def test_a_contract_is_known_by_all_that_it_says() -> None:
     digest = log.propose(one)
     log.agree(digest, "olga")
     changed = log.propose(replace(one, id="q-2"))
-    log.refuses("platform", FlowBegun(changed, 1), "1 more must agree")
+    log.refuses("platform", FlowBegun(changed, 1), "1 more must approve")
     log.begin(digest)
 
 
@@ -251,7 +251,7 @@ def test_whose_data_it_is_never_changes() -> None:
     log.refuses("pavel", structs.replace(again, version=1), "comes after version 2")
     log.does("olga", structs.replace(again, version=7))  # Numbers may be left out.
     log.does("quin", DataShredded("visits", 1, "law"))
-    log.refuses("quin", DataShredded("visits", 1, "law"), "shredded before")
+    log.refuses("quin", DataShredded("visits", 1, "law"), "already shredded")
     log.refuses("quin", DataShredded("visits", 3, "law"), "has no version 3")
     log.refuses("amir", DataShredded("visits", 2, "law"), "does not own")
 
@@ -285,11 +285,11 @@ def test_the_last_word_of_an_owner_counts_and_a_refusal_blocks() -> None:
     log.refuses("platform", begin, "2 more must approve for `visits`: `olga`, `pavel`")
     log.agree(digest, "olga", "pavel")
     log.agree(digest, "quin", yes=False)
-    log.refuses("platform", begin, "`quin` refused")
+    log.refuses("platform", begin, "`quin` rejected")
     log.agree(digest, "olga", yes=False)
     log.refuses("platform", begin, "`olga`, `quin` refused")
     log.agree(digest, "quin")
-    log.refuses("platform", begin, "`olga` refused")
+    log.refuses("platform", begin, "`olga` rejected")
     log.agree(digest, "olga")
     log.begin(digest)
 
@@ -300,14 +300,14 @@ def test_who_asks_or_is_given_it_does_not_count() -> None:
     own = log.asked(analyst="olga")
     digest = log.propose(own)
     log.agree(digest, "olga", "pavel")
-    log.refuses("platform", FlowBegun(digest, 1), "1 more must agree .*: `quin`")
+    log.refuses("platform", FlowBegun(digest, 1), "1 more must approve .*: `quin`")
     query = log.propose(log.asked(id="q-2"))
     log.agree(query, "pavel", "quin")
     left = log.run(query)
     out = log.asked(id="o", parent=query, terms=OutputTerms(left["private"]), uses=2)
     given = log.propose(replace(out, recipients=("PAVEL", "amir")))
     log.agree(given, "pavel", "quin")
-    log.refuses("amir", FlowReleased(given, "amir"), "1 more must agree .*: `olga`")
+    log.refuses("amir", FlowReleased(given, "amir"), "1 more must approve .*: `olga`")
     log.agree(given, "olga")
     log.does("amir", FlowReleased(given, "amir"))
     nobody = replace(out, id="o-2", recipients=("olga", "pavel"))
@@ -321,7 +321,7 @@ def test_who_proposes_for_somebody_else_does_not_count() -> None:
     log.does("olga", ContractProposed(contract, "for amir"))
     log.agree(contract.digest, "olga", "pavel")
     begin = FlowBegun(contract.digest, 1)
-    log.refuses("platform", begin, "1 more must agree .*: `quin`")
+    log.refuses("platform", begin, "1 more must approve .*: `quin`")
     log.agree(contract.digest, "quin")
     log.begin(contract.digest)
     alone = Log(owners={"olga": ()})
@@ -342,7 +342,7 @@ def test_before_version_5_who_proposed_counted() -> None:
     assert restored(log.state).escrow == log.state.escrow
     log.begin(contract.digest)
     log.version = 4
-    log.refuses("olga", Annotated("", "so"), "of an earlier version")
+    log.refuses("olga", Annotated("", "so"), "its version is older")
 
 
 @pytest.mark.spec("ESC-14")
@@ -359,9 +359,7 @@ def test_rows_are_replaced_by_as_many_owners_as_must_agree() -> None:
     content = data.versions[2].content(Version("visits", 2))
     word = ApprovalGiven("data", "visits", content, True, ("owner",), "so")
     log.refuses("amir", word, "is not an owner")
-    log.refuses(
-        "pavel", structs.replace(word, roles=("officer",)), "does not speak as an"
-    )
+    log.refuses("pavel", structs.replace(word, roles=("officer",)), "is not an")
     log.refuses("pavel", structs.replace(word, id="wages"), "no version of .* waits")
     log.refuses("pavel", structs.replace(word, content=SHA), "no version of .* waits")
     log.does("quin", structs.replace(word, approves=False))
@@ -401,11 +399,11 @@ def test_only_agreement_by_the_right_key_counts() -> None:
     log = Log(owners={"olga": (SHA,)})
     digest = log.propose(log.asked())
     log.agree(digest, "olga")
-    log.refuses("platform", FlowBegun(digest, 1), "1 more must agree")
+    log.refuses("platform", FlowBegun(digest, 1), "1 more must approve")
     log.agree(digest, "olga", yes=False)  # A refusal counts all the same …
-    log.refuses("platform", FlowBegun(digest, 1), "`olga` refused")
+    log.refuses("platform", FlowBegun(digest, 1), "`olga` rejected")
     log.agree(digest, "olga")  # … and what does not count takes nothing back.
-    log.refuses("platform", FlowBegun(digest, 1), "`olga` refused")
+    log.refuses("platform", FlowBegun(digest, 1), "`olga` rejected")
 
 
 @pytest.mark.spec("ESC-3")
@@ -416,7 +414,7 @@ def test_an_exact_score_takes_two_people() -> None:
     digest = log.propose(log.raw("s", 0))
     log.disclose(digest)
     log.agree(digest, "olga")
-    log.refuses("amir", FlowReleased(digest, "amir"), "2 people must agree, and 1")
+    log.refuses("amir", FlowReleased(digest, "amir"), "2 people must approve, and 1")
     log.agree(digest, "quin")
     log.does("amir", FlowReleased(digest, "amir"))
     alone = Log(bits=64, owners={"olga": ()})
@@ -531,7 +529,7 @@ def test_the_first_run_that_ends_is_the_one_that_counts() -> None:
     log.does("platform", FlowBegun(task, 2))
     left = {"exact": "1" * 64, "private": "2" * 64}
     log.refuses("platform", FlowWithheld(task, 3, left), "no run 3 of it was started")
-    log.refuses("platform", FlowWithheld(task, 2, {"exact": SHA}), "these are others")
+    log.refuses("platform", FlowWithheld(task, 2, {"exact": SHA}), "these differ")
     log.does("platform", FlowWithheld(task, 2, left))
     log.refuses("platform", FlowBegun(task, 3), "its results are withheld")
     late = FlowWithheld(task, 1, {"exact": "3" * 64, "private": "4" * 64})
@@ -547,8 +545,8 @@ def test_a_score_of_blocks_is_private_and_charged() -> None:
     log.agree(query, "olga")
     log.run(query)
     for results, charges, why in (
-        (BOTH, CHARGES, "there is no other with it"),
-        (("exact",), CHARGES, "there is no other with it"),
+        (BOTH, CHARGES, "is the only score"),
+        (("exact",), CHARGES, "is the only score"),
         (("private",), (), "is charged, and no other"),
     ):
         terms = TaskTerms("{}", "wasm", 60, 512, results, 20, charges)
@@ -569,7 +567,7 @@ def test_what_goes_out_is_what_was_agreed_to() -> None:
     out = {"recipients": ("amir",), "uses": 5}
     for wrong, parent, why in (
         (OutputTerms(answers["exact"]), query, "not the private result"),
-        (OutputTerms(left["private"]), task, "does not follow from a query"),
+        (OutputTerms(left["private"]), task, "its predecessor is not a query"),
         (SignalTerms(left["exact"]), task, "not the private result"),
         (SignalTerms(answers["private"]), query, "does not follow from a task"),
         (RawSignalTerms(answers["exact"], 4), query, "does not follow from a task"),
@@ -594,7 +592,9 @@ def test_bits_are_counted_by_who_is_told() -> None:
     log = Log(bits=8)  # 4 bins or none are 3 bits, 20 are 5.
     log.until_scores()
     first = log.propose(log.raw("s-1", 20))
-    log.refuses("amir", ContractProposed(log.raw("s-2", 20), "why"), "5 are told or")
+    log.refuses(
+        "amir", ContractProposed(log.raw("s-2", 20), "why"), "5 are disclosed or"
+    )
     second = log.propose(log.raw("s-2", 4, recipients=("bea",)))
     log.refuses("amir", ContractProposed(log.raw("s-3", 1), "why"), "8 are told or")
     log.does("amir", ContractWithdrawn(second, "no need"))
@@ -618,9 +618,9 @@ def test_a_score_on_exact_answers_goes_out_after_its_disclosure() -> None:
     log.until_scores()
     digest = log.propose(log.raw("s-1", 20))
     log.agree(digest, "olga")
-    log.refuses("amir", FlowReleased(digest, "amir"), "tell of the disclosure")
+    log.refuses("amir", FlowReleased(digest, "amir"), "record the disclosure")
     log.does("olga", DisclosureRecorded("leak", "x", (), EVERYTHING, "", {}))
-    log.refuses("amir", FlowReleased(digest, "amir"), "tell of the disclosure")
+    log.refuses("amir", FlowReleased(digest, "amir"), "record the disclosure")
     log.disclose(digest)
     log.does("amir", FlowReleased(digest, "amir"))
 
@@ -642,7 +642,9 @@ def test_open_contracts_are_limited_by_analyst_and_data_set() -> None:
     log.propose(log.asked(id="q-2", data=data, analyst="AMIR "))
     third = log.asked(id="q-3", data={**data, "u": Version("visits", 1)})
     log.refuses(
-        "amir", ContractProposed(third, "why"), "asks for 2 open contracts on `wages`"
+        "amir",
+        ContractProposed(third, "why"),
+        "already has 2 open contracts on `wages`",
     )
     log.propose(replace(third, id="q-4", analyst="bea"))
     log.propose(log.asked(id="q-5"))
@@ -657,7 +659,7 @@ def test_who_proposes_asks_for_themselves_or_owns_the_data() -> None:
     log.refuses("bea", ContractProposed(log.asked(), "why"), "neither its analyst nor")
     log.does("pavel", ContractProposed(log.asked(), "for amir"))
     digest = log.state.escrow.names["q-1"]
-    log.refuses("quin", ContractWithdrawn(digest, "no"), "did not ask for it")
+    log.refuses("quin", ContractWithdrawn(digest, "no"), "neither its requester")
     log.does("pavel", ContractWithdrawn(digest, "no"))
     log.refuses("amir", ContractWithdrawn(digest, "no"), "withdrawn before")
     log.refuses("olga", word(log.state, digest), "withdrawn")
@@ -675,7 +677,7 @@ def test_who_would_be_given_something_may_do_without_it() -> None:
     given = {"parent": task, "uses": 9, "recipients": ("bea",)}
     one = log.propose(log.asked(id="raw-1", terms=terms, **given))
     for nobody in ("olga", "quin"):
-        log.refuses(nobody, ContractWithdrawn(one, "no"), "is not given it")
+        log.refuses(nobody, ContractWithdrawn(one, "no"), "neither its requester")
     log.does("Bea ", ContractWithdrawn(one, "no need"))
     log.refuses("olga", word(log.state, one), "withdrawn")
     assert not log.state.escrow.flow(one).counts_bits(log.state.at)
@@ -708,7 +710,7 @@ def test_nobody_receives_for_somebody_else() -> None:
     given = {"recipients": ("amir",), "uses": 1, "parent": query}
     digest = log.propose(log.asked(id="o", terms=terms, **given))
     log.agree(digest, "olga")
-    log.refuses("bea", FlowReleased(digest, "amir"), "`bea` does not receive")
+    log.refuses("bea", FlowReleased(digest, "amir"), "`bea` cannot receive")
     log.does("amir", FlowReleased(digest, "amir"))
 
 
@@ -720,7 +722,7 @@ def test_the_escrow_discloses_in_words_of_its_own() -> None:
     name, what = disclosure_of(contract.digest), disclosed(contract)
     early = DisclosureRecorded(name, what, (), EVERYTHING, "", {})
     log.does("olga", early)  # Nothing is called so yet …
-    log.refuses("amir", ContractProposed(contract, "x"), "stands as disclosed")
+    log.refuses("amir", ContractProposed(contract, "x"), "already recorded")
     digest = log.propose(log.raw("s-2", 20))
     second = log.state.escrow.flow(digest).contract
     name, what = disclosure_of(digest), disclosed(second)
@@ -748,7 +750,7 @@ def test_the_escrow_discloses_in_words_of_its_own() -> None:
 def test_no_data_set_has_odd_limits_or_keys(odd: dict[str, Any]) -> None:
     log = Log()
     first = structs.replace(log.registered, id="wages", quorum=1)
-    log.refuses("olga", structs.replace(first, **odd), "limits of|no public key")
+    log.refuses("olga", structs.replace(first, **odd), "limits of|not a public key")
     log.does("olga", first)
 
 

@@ -378,7 +378,7 @@ def again_described(**changes: Any) -> RecordedRelease:
 @pytest.mark.spec("AUD-9")
 def test_a_loss_for_a_unit_that_may_come_later_is_not_believed() -> None:
     more = with_mechanism(losses={**TWIN.losses, "home": NOTHING})
-    with pytest.raises(UnderstatedError, match="`home`, which is no unit"):
+    with pytest.raises(UnderstatedError, match="`home`, which is not a unit"):
         audited_with(more)
 
 
@@ -420,7 +420,7 @@ def test_numbers_that_no_file_can_hold_are_priced_again(
 
 def test_open_text_that_may_become_a_label_is_found() -> None:
     forged = described_anew(structs.replace(ONE, metadata={"topic": "lax"}))
-    with pytest.raises(ChainBreakError, match="`topic`, which is no open text"):
+    with pytest.raises(ChainBreakError, match="`topic`, which is not a free text"):
         audited_with(forged)
 
 
@@ -542,7 +542,7 @@ def test_what_this_version_does_not_know_hides_no_loss(
         f" version of modicum cannot price it: {said}"
     )
     assert problem.help.startswith("verify with the version of modicum that wrote")
-    assert "is not believed" in problem.notes[0]
+    assert "is not accepted" in problem.notes[0]
 
 
 @pytest.mark.spec("AUD-9")

@@ -158,7 +158,7 @@ def test_a_release_that_is_too_fine_by_itself_is_said_to_be(
     decision = Decision("fine", coarse, "checked", "alone", "", True, 0, "")
     assert decision.to_dict()["rounded"] == ["user-month"]
     said = decision.explain()
-    assert "note: the cells of user-month are too many to be told apart" in said
+    assert "note: the cells of user-month are too many to separate" in said
 
 
 def test_a_unit_is_named_once_whoever_was_charged_for_more(

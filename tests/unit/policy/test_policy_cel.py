@@ -498,7 +498,7 @@ def test_no_backslash_escapes_a_quote_in_a_raw_text() -> None:
 
 
 def test_of_two_refusals_at_one_place_the_outer_one_is_shown() -> None:
-    assert "compared again" in refusal("1 + 1 < 2 < 3").label
+    assert "cannot be chained" in refusal("1 + 1 < 2 < 3").label
 
 
 def test_chains_are_nesting_too() -> None:
@@ -515,7 +515,7 @@ def test_chains_are_nesting_too() -> None:
 
 def test_a_pattern_is_refused_with_the_reason() -> None:
     for when in ("m.name.matches('c.*')", "matches(m.name, 'c.*')"):
-        assert "covers another" in " ".join(refusal(when).notes)
+        assert "not decidable" in " ".join(refusal(when).notes)
 
 
 def test_a_value_may_be_compared_on_either_side() -> None:

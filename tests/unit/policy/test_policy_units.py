@@ -118,7 +118,7 @@ def test_within_of_periods_stands_exactly_where_they_nest(
     many = touches(small, large)  # type: ignore[arg-type]
     assert f"a {small} can touch {many} {large}s" in problem.notes[0]
     turned = nests(large, small)  # type: ignore[arg-type]
-    assert ("turn it round" in problem.help) is turned
+    assert ("reverse it" in problem.help) is turned
     if turned:  # And the remedy works.
         read({"a": timed(small), "b": timed(large, within="a")})
 

@@ -28,9 +28,7 @@ from modicum.core.errors import Code
 
 def test_an_attribute_of_which_nobody_said_to_what_it_belongs() -> None:
     text = POLICY.replace("age: [low, {health: weak}]", "age: low")
-    assert warned(text) == [
-        "error[MOD113]: nothing says to which categories `age` belongs"
-    ]
+    assert warned(text) == ["error[MOD113]: `age` has no category assignment"]
     assert warned(POLICY.replace("[low, {health: weak}]", "[low, {}]")) == []
 
 

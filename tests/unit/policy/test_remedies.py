@@ -382,7 +382,7 @@ def test_names_are_no_items_of_a_list(block: str) -> None:
     assert right in POLICY
     problem = compiled(POLICY.replace(right, wrong))
     assert isinstance(problem, Problem)
-    assert "leave the dashes out" in problem.help
+    assert "remove the dashes" in problem.help
 
 
 # --- one mistake, one message -------------------------------------------------------

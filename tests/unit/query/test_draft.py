@@ -105,5 +105,5 @@ def test_a_table_of_people_has_one_row_each() -> None:
 
 
 def test_nothing_to_declare_is_refused() -> None:
-    with pytest.raises(InputError, match="an id of the policy or an attribute"):
+    with pytest.raises(InputError, match="an id or an attribute of the policy"):
         draft_table("t", "t.csv", [("note", Column("note", "text"))], VOCABULARY)

@@ -90,7 +90,7 @@ def test_a_day_may_change_all_rows_of_its_user(tmp_path: Path) -> None:
 
 @pytest.mark.spec("QRY-6")
 def test_a_day_has_no_bound_where_its_user_has_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nothing bounds"):
+    with pytest.raises(InputError, match="has no bound"):
         lowered(tmp_path, bounds="{user-day: 5}")
 
 
@@ -100,7 +100,7 @@ def test_a_day_has_no_bound_where_its_user_has_none(tmp_path: Path) -> None:
     [
         (
             {"units": HOUSE, "columns": ("", "household_id: {type: text}")},
-            "nothing bounds what one `household` changes",
+            "the sensitivity for one `household` has no bound",
         ),
         (
             {
@@ -108,7 +108,7 @@ def test_a_day_has_no_bound_where_its_user_has_none(tmp_path: Path) -> None:
                 "columns": ("device_id: {type: text}", "device_id: {type: text}"),
                 "bounds": "{user: 10, device: 5}",
             },
-            "nothing bounds what one `device` changes",
+            "the sensitivity for one `device` has no bound",
         ),
         (
             {
@@ -116,7 +116,7 @@ def test_a_day_has_no_bound_where_its_user_has_none(tmp_path: Path) -> None:
                 "columns": ("session_id: {type: text}", ""),
                 "bounds": "{session: 5, user: 1000}",
             },
-            "does not follow from what one `session` changes",
+            "does not follow from that for one `session` changes",
         ),
         (
             {"heading": "sampling: {unit: user-day, rate: 0.01}"},

@@ -74,7 +74,7 @@ def test_a_day_costs_half_where_no_other_day_moves() -> None:
 def test_why_is_told_line_by_line() -> None:
     told = "\n".join(derivation(asked.query().compiled))
     assert "10 rows of each user-day, then 70 rows of each user-month" in told
-    assert "one user-month: 70 rows come, or as many go" in told
+    assert "one user-month: adds or removes at most 70 rows" in told
     assert "one user-day: 10 rows come and 10 go" in told
     assert "rho = 700 / (2 · 57.735²) = 0.105" in told
 

@@ -259,7 +259,7 @@ def test_a_comment_that_takes_in_lines_below_it_is_refused(
     problem = read(tmp_path, sign, "-- by page")
     assert problem is not None
     assert problem.code is Code.NOT_SQL
-    assert "takes in the lines below" in problem.message
+    assert "includes the lines below" in problem.message
     assert problem.mark is not None
     assert (problem.mark.line, problem.mark.column) == (6, 33)
     for better in ("|", "|-"):
@@ -276,7 +276,7 @@ def test_a_comment_that_would_leave_a_query_takes_in_nothing_silently(
     (tmp_path / "tables.yaml").write_text(asked.TABLES)
     text = FILE.format(sign=">-", comment="", blank="  -- all of them")
     (tmp_path / "q.yaml").write_text(text.replace("SELECT page, ", "SELECT "))
-    with pytest.raises(InputError, match="takes in the lines below"):
+    with pytest.raises(InputError, match="includes the lines below"):
         load_query(tmp_path / "q.yaml", asked.compiled())
 
 

@@ -69,7 +69,7 @@ def test_the_same_release_with_sigma_is_the_same_mechanism() -> None:
 def test_eps_without_delta_says_what_to_write_and_shows_the_command() -> None:
     problem = refused(eps=1)
     assert problem.code is Code.MISSING_KEY
-    assert problem.message == "the noise of `gaussian` needs `delta` too"
+    assert problem.message == "the noise of `gaussian` also needs `delta`"
     assert problem.help == (
         "write `delta: …` as well, or `sigma`, which  modicum account mechanism"
         " gaussian sensitivity=3 --for eps=1,delta=…  finds"
@@ -143,7 +143,7 @@ def test_eps_of_several_units_is_refused() -> None:
     both = {"user": {"l2": 3}, "day": {"l2": 1}}
     problem = refused(UNITS, sensitivity=both, eps=1, delta=1e-6)
     assert problem.code is Code.KEYS_CONFLICT
-    assert "for which privacy unit" in problem.message
+    assert "`eps` has no privacy unit" in problem.message
     assert "user, day" in problem.message
     assert "modicum account mechanism gaussian" in problem.help
     assert "names none" in refused(sensitivity={}, eps=1, delta=1e-6).message

@@ -251,12 +251,12 @@ def test_a_declared_rho_on_a_sample_is_no_gaussian_noise() -> None:
         (
             {"mechanism": "gaussian", "cost": {"user": {"rho": 1}}},
             Code.MISSING_KEY,
-            "`sampling` of `user` says nothing without `sigma` and `sensitivity",
+            "`sampling` of `user` has no effect without `sigma` and `sensitivity",
         ),
         (
             {**LAPLACE, "sensitivity": {"visit": {"l1": 1}}},
             Code.MISSING_KEY,
-            "says nothing without `sensitivity: {user: {l1: …}}`",
+            "has no effect without `sensitivity: {user: {l1: …}}`",
         ),
         (
             {**LAPLACE, "sampling": {"unit": "user", "rate": 1}},

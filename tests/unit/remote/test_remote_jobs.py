@@ -183,7 +183,7 @@ def test_a_job_is_waited_for_and_tells_how_far_it_is() -> None:
     assert job.wait(seen.append) == {"x": 1}
     assert seen == [0.2, 1.0]
     _, job = scripted(*[standing("running")] * 1000)
-    with pytest.raises(mo.UnavailableError, match="not over yet"):
+    with pytest.raises(mo.UnavailableError, match="not finished yet"):
         job.wait(timeout_seconds=0.01)
 
 

@@ -136,7 +136,7 @@ def test_where_a_token_comes_from(
         assert who() == "olga"
         assert who(token_file=file) == "dara"
         monkeypatch.setenv("MODICUM_TOKEN_FILE", str(file))
-        with pytest.raises(mo.UsageError, match="a token and a file"):
+        with pytest.raises(mo.UsageError, match="a token and a token file"):
             mo.connect(url)
     with pytest.raises(mo.UsageError, match="cannot be read"):
         mo.connect(url, token_file=tmp_path / "none")
@@ -159,7 +159,7 @@ def test_a_token_file_of_ones_own_is_for_its_owner_alone(
     if not mode & others:
         assert token_of(None, file).value == SECRET
         return
-    with pytest.raises(mo.UsageError, match="open to others") as caught:
+    with pytest.raises(mo.UsageError, match="accessible to other users") as caught:
         token_of(None, file)
     assert "chmod 600" in (caught.value.problems[0].help or "")
     assert SECRET not in "".join(traceback.format_exception(caught.value))
@@ -240,5 +240,5 @@ def test_a_server_must_show_a_certificate_that_is_trusted(tmp_path: Path) -> Non
             assert there.head().seq == 3
         assert SECRET.encode() in heard[1]
     for file in (tmp_path / "none.pem", tmp_path / "key.pem"):
-        with pytest.raises(mo.UsageError, match="no certificates"):
+        with pytest.raises(mo.UsageError, match="no readable certificates"):
             mo.connect(url, token=SECRET, ca_file=file)

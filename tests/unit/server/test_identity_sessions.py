@@ -437,7 +437,7 @@ def test_a_token_stands_in_one_header_and_nowhere_else(
         for headers in ([], [bearer]):
             got = page.get(f"/who?{query}", headers=headers)
             assert got.status_code == 401
-            assert "stands in the address" in got.text
+            assert "a token in the URL" in got.text
             assert token not in got.text
     assert page.get("/who?tokens=1", headers=[bearer]).status_code == 200
     form = {"access_token": token}
@@ -483,7 +483,7 @@ def test_a_secret_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> 
     path = tmp_path / "secret"
     path.write_text("canary")
     path.chmod(mode)
-    with pytest.raises(UsageError, match="open to others") as caught:
+    with pytest.raises(UsageError, match="accessible to other users") as caught:
         read_secret(path)
     assert "canary" not in caught.value.render()
 

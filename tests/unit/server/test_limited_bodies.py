@@ -179,7 +179,7 @@ def test_one_asker_has_a_share_of_what_is_held(
         eventually(lambda: sum(taken) == size)
         told = asked("amir")
         assert (told.status_code, told.headers["retry-after"]) == (503, "1")
-        assert "hold too much" in told.json()["detail"]
+        assert "use too much memory" in told.json()["detail"]
         assert asked("ann").status_code == 422  # It was read, and is no release.
     eventually(lambda: asked("amir").status_code == 422)
 

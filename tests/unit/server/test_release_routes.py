@@ -162,7 +162,7 @@ def test_a_release_of_another_data_set_is_not_there(server: Served) -> None:
     hidden = server.get("lee", "/releases/hers")
     assert hidden.status_code == unknown.status_code == 404
     said = [one.json()["detail"] for one in (hidden, unknown)]
-    assert said[0].replace("hers", "") == said[1].replace("unknown", "")
+    assert said[0].replace("`hers`", "") == said[1].replace("`unknown`", "")
     for step in ("start", "post"):
         assert server.post("lee", f"/releases/hers:{step}").status_code == 404
     assert (

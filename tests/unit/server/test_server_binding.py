@@ -68,8 +68,8 @@ def test_others_are_listened_to_only_if_they_can_be_told_and_nobody_listens_in(
 ) -> None:
     assert bound_address(at(SAFE, host), resolve)
     for unsafe, said in (
-        (LOCAL, "nobody has to say who they are"),
-        (replace(SAFE, api_tokens=False), "nobody has to say who they are"),
+        (LOCAL, "without authentication"),
+        (replace(SAFE, api_tokens=False), "without authentication"),
         (replace(SAFE, public_url=None), "not https"),
         (replace(SAFE, public_url="http://127.0.0.1"), "not https"),
         (replace(SAFE, trusted_proxies=()), "no proxy"),

@@ -107,7 +107,7 @@ def test_a_writer_that_dies_while_reading_says_so(
         return prepared(*given, **more)
 
     monkeypatch.setattr(clerks, "prepared", dying)
-    with pytest.raises(UnavailableError, match="there is no answer"):
+    with pytest.raises(UnavailableError, match="there is no result"):
         decider.submit(asked("b"), timeout=PATIENCE)
     with pytest.raises(UnavailableError, match="its writer failed"):
         decider.submit(asked("c"), timeout=PATIENCE)

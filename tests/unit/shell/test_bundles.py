@@ -96,7 +96,7 @@ def test_a_ledger_behind_its_own_checkpoint_is_found(ledger: Path) -> None:
     rows = list(store.read(0))
     later = checkpoint([*rows, rows[-1]], 14, key())
     store.add_checkpoint(signed_bytes(later))
-    with pytest.raises(VerificationError, match="cut off"):
+    with pytest.raises(VerificationError, match="were removed"):
         verify_ledger(ledger, Trust())
 
 
@@ -124,7 +124,7 @@ def test_a_bundle_can_be_asked_like_a_ledger_and_not_written(tmp_path: Path) -> 
     store.save_snapshot(b"")
     store.close()
     for refused in (store.turn, lambda: store.add_checkpoint(b"")):
-        with pytest.raises(UsageError, match="never written"):
+        with pytest.raises(UsageError, match="is read-only here"):
             refused()  # type: ignore[no-untyped-call]
 
 
@@ -143,7 +143,7 @@ def test_what_is_no_bundle_is_told_apart_from_a_broken_one(
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(data)
-    with pytest.raises(InputError, match="no audit bundle"), open_bundle(path):
+    with pytest.raises(InputError, match="not an audit bundle"), open_bundle(path):
         pass
     for missing in (tmp_path, tmp_path / "missing"):
         with pytest.raises(InputError, match="cannot read"), open_bundle(missing):
@@ -175,7 +175,7 @@ def test_receipts_are_for_the_latest_answer(tmp_path: Path) -> None:
     store, signing = bundle_store(path), Signing(key(), at(2))
     claims = [sign_receipt(store, one, signing).claim for one in ("r-1", "huge", "old")]
     assert [claim.seq for claim in claims] == [4, 9, 2]
-    with pytest.raises(InputError, match="knows no release"):
+    with pytest.raises(InputError, match="unknown release"):
         sign_receipt(store, "r-9", signing)
 
 
@@ -233,7 +233,7 @@ def test_pages_that_are_filled_in_another_way_are_refused() -> None:
         manifest = replace(honest, pages=len(pages))
         named = [(page_name(place), data) for place, data in enumerate(pages, 1)]
         written = [("manifest.json", manifest.to_bytes()), *named, *policies]
-        refuses(written, "not filled")
+        refuses(written, "not in canonical form")
 
 
 @pytest.mark.spec("AUD-2")
@@ -243,7 +243,7 @@ def test_pages_that_are_filled_in_another_way_are_refused() -> None:
 def test_a_page_that_is_too_large_is_not_taken_apart(page: bytes) -> None:
     manifest = Manifest("0" * 64, 1, "0" * 64, 1, 0, (), 0)
     written = [("manifest.json", manifest.to_bytes()), (page_name(1), page)]
-    refuses(written, "not filled")
+    refuses(written, "not in canonical form")
 
 
 @pytest.mark.spec("AUD-2")
@@ -289,5 +289,5 @@ def test_a_checkpoint_that_states_another_state_is_found() -> None:
     checked(bundle(rows, [checkpoint(rows, 5, key(), state=right)]))
     for seq in (5, len(rows)):
         wrong = checkpoint(rows, seq, key(), state="0" * 64)
-        with pytest.raises(VerificationError, match="another state"):
+        with pytest.raises(VerificationError, match="differs from the signed one"):
             checked(bundle(rows, [wrong]))

@@ -411,7 +411,7 @@ def test_who_gives_up_too_late_finds_it_done(decider: Decider, store: Gate) -> N
     )
     decider._desk._line.join([waiting])
     assert store.reached.wait(PATIENCE)
-    with pytest.raises(UnavailableError, match="no answer"):
+    with pytest.raises(UnavailableError, match="there is no result"):
         outcome(waiting, 0.01)
     store.open.set()
     again = decider.submit(counts("late"))

@@ -94,7 +94,7 @@ def test_a_client_cannot_keep_its_own_promise(decider: Decider) -> None:
             lambda: promises[0].set_exception(ValueError()),
             promises[0].set_running_or_notify_cancel,
         ):
-            with pytest.raises(UsageError, match="kept by its writer"):
+            with pytest.raises(UsageError, match="set by its writer"):
                 attempt()
     assert words(promises) == ["reserved", "reserved"]
 
@@ -232,7 +232,7 @@ def test_a_snapshot_that_fails_is_only_missed(
 
 def test_work_that_cannot_be_made_anew_is_its_own_mistake(decider: Decider) -> None:
     def outdated(_: Entry) -> StaleError:
-        return StaleError(Problem(Code.POLICY_STALE, "another policy is active"))
+        return StaleError(Problem(Code.POLICY_STALE, "the active policy has changed"))
 
     def again(_: object) -> Any:
         raise RuntimeError("its description breaks")
@@ -318,7 +318,7 @@ def test_what_another_process_brought_in_is_found_at_once(tmp_path: Path) -> Non
             assert other.look(partial(_standing, name)).id == name
             one.submit(counts(more, rho=TINY))
             assert other.standing(more).id == more
-            with pytest.raises(InputError, match="knows no release"):
+            with pytest.raises(InputError, match="unknown release"):
                 other.standing(f"unknown-{number}")
 
 

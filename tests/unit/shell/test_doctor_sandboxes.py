@@ -66,5 +66,5 @@ def test_as_root_somebody_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None
     ]
     for one in found:
         assert one.status is Status.WARN
-        assert "as root, programs run as a user that nobody else is" in one.says
+        assert "as root, programs need a dedicated user" in one.says
         assert "uid" in one.remedy

@@ -64,7 +64,7 @@ def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> Non
     path = tmp_path / "key.pem"
     make_key(path)
     path.chmod(mode)
-    with pytest.raises(UsageError, match="open to others"):
+    with pytest.raises(UsageError, match="accessible to other users"):
         load_key(path)
 
 
@@ -97,7 +97,9 @@ def test_a_public_key_does_not_sign_and_is_no_secret(tmp_path: Path, name: str) 
 def test_a_parser_is_not_heard_about_a_claim(tmp_path: Path) -> None:
     for data in (b"junk\n", b"\xff\xfe", b""):
         (tmp_path / "claim").write_bytes(data)
-        with pytest.raises(InputError, match="no checkpoint and no receipt") as caught:
+        with pytest.raises(
+            InputError, match="neither a checkpoint nor a receipt"
+        ) as caught:
             load_claim(tmp_path / "claim")
         told = caught.value.render()
         assert "it is not JSON" in told
@@ -158,5 +160,5 @@ def test_a_claim_is_read_from_its_file(tmp_path: Path) -> None:
     assert load_claim(path) == signed
     for other in (b"", b"{}", b"[" * 3000, signed_bytes(signed) + b"\n", b"\xff"):
         path.write_bytes(other)
-        with pytest.raises(InputError, match="no checkpoint"):
+        with pytest.raises(InputError, match="neither a checkpoint"):
             load_claim(path)

@@ -80,7 +80,7 @@ def test_the_file_keeps_the_latest_head(tmp_path: Path) -> None:
 def test_a_file_without_a_head_shows_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "head").write_text(text)
     for attempt in (HeadFile(tmp_path / "head").read, lambda: keep(tmp_path / "head")):
-        with pytest.raises(VerificationError, match="holds no head"):
+        with pytest.raises(VerificationError, match="contains no head"):
             attempt()
     assert (tmp_path / "head").read_text() == text
 

@@ -362,14 +362,18 @@ def test_a_database_that_is_not_there_is_said_so(postgres: Cluster) -> None:
     ("error", "committing", "remedy"),
     [
         (psycopg.OperationalError("it went away"), True, "modicum release show"),
-        (psycopg.OperationalError("it went away"), False, "nothing is acknowledged"),
+        (
+            psycopg.OperationalError("it went away"),
+            False,
+            "everything acknowledged was stored",
+        ),
         (psycopg.errors.InsufficientPrivilege("verweigert"), False, "grant this role"),
         (psycopg.errors.InvalidCatalogName("unbekannt"), False, "createdb"),
         (psycopg.errors.InvalidPassword("falsch"), False, "~/.pgpass"),
         (
             psycopg.OperationalError('no pg_hba.conf entry, database "d"'),
             False,
-            "let the server's pg_hba.conf",
+            "in the server's pg_hba.conf",
         ),
     ],
 )

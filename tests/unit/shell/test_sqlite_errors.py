@@ -29,7 +29,7 @@ def test_who_has_no_answer_submits_again_but_looks_before_a_step(
         raise error
     (problem,) = caught.value.problems
     assert problem.code is Code.LEDGER_UNWRITABLE
-    assert "submit again with the same id" in problem.help
+    assert "submit again: the same id" in problem.help
     assert "after `start` or `publish`, look first" in problem.help
 
 

@@ -130,7 +130,7 @@ def test_an_actor_has_a_hundred_active_tokens_at_most(
         assert by.tokens() == before
         return caught.value.render()
 
-    assert "revoke one" in refused(registry)
+    assert "revoke an unused one" in refused(registry)
     refused(open_registry(store, clock=clock))
     # Others have their own, also whose name is alike.
     registry.add_token(TokenTerms("Olga", ANALYST), created_by="olga")
@@ -363,7 +363,7 @@ def test_a_session_ends_later_and_never_sooner(
     other = registry.add_session(who, seconds=60).session
     registry.prolong_session(one.digest, add_seconds(NOON, 120))
     registry.prolong_session(one.digest, add_seconds(NOON, 90))
-    registry.prolong_session(secret_digest("nobody's"), add_seconds(NOON, 120))
+    registry.prolong_session(secret_digest("no people"), add_seconds(NOON, 120))
     for seconds, left in ((59, {one.digest, other.digest}), (119, {one.digest})):
         later(clock, seconds)
         for known in (registry, open_registry(store, clock=clock)):

@@ -325,7 +325,7 @@ def test_plans_and_rounds_name_their_releases(tmp_path: Path) -> None:
     assert [one.id for one in whole.left_out] == ["b", "d"]
     over = refused(ws, plan="p-3")
     assert over.code is Code.RELEASE_STATE
-    assert "no release of `p-3` gives access any more" in over.render()
+    assert "no release of `p-3` grants access any more" in over.render()
     assert "`d` is canceled" in over.render()
     assert "in a new plan" in over.render()
     assert [one.help for one in unstarted(whole).problems] == [
@@ -457,7 +457,7 @@ def test_units_are_compared_through_all_policies(
     if granted:
         assert granting.grants(standing, recorded("r", one))
         return
-    with pytest.raises(InputError, match="words that mean something else"):
+    with pytest.raises(InputError, match="names that have another meaning"):
         granting.grants(standing, recorded("r", one))
 
 
@@ -665,7 +665,7 @@ def test_the_command_writes_all_forms(
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ((), "Invalid value for PLAN-ID: say what to export"),
+        ((), "Invalid value for PLAN-ID: choose what to export"),
         (("p-1", "--release", "r-1"), "--release cannot be combined with PLAN-ID"),
         (("p-1", "--plan", "p-1"), "--plan cannot be combined with PLAN-ID"),
         (("--plan", "p-1", "--round", "w-1"), "--round cannot be combined with --plan"),
@@ -674,11 +674,11 @@ def test_the_command_writes_all_forms(
             "--round cannot be combined with --release",
         ),
         (("p-1", "--format", "xml"), "is not one of json, sql, postgresql"),
-        (("p-1", "--format", "postgresql"), "needs the name of the table"),
+        (("p-1", "--format", "postgresql"), "needs --table"),
         (("p-1", "--format", "sql", "--table", "t"), "only --format postgresql"),
         (("p-1", "--column", "born"), "write NAME=COLUMN"),
         (("p-1", "--column", "a=b", "--column", "a=c"), "has two columns"),
-        (("p-1", "--output", "-"), "is no file"),
+        (("p-1", "--output", "-"), "is not a file"),
     ],
 )
 def test_the_command_line_is_checked_first(

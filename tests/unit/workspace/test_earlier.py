@@ -117,14 +117,14 @@ def test_a_time_between_entries_is_the_time_that_counts(
     [
         (0, "there is no entry 0"),
         (99, "there is no entry 99"),
-        ("2026-05-01T23:00Z", "is yet to come"),
-        ("2026-05-02", "is yet to come"),
+        ("2026-05-01T23:00Z", "is in the future"),
+        ("2026-05-02", "is in the future"),
         ("2026-05-01T11:59:59Z", "the ledger starts after"),
         ("2026-04-30", "the ledger starts after"),
-        ("2026-02-30", "neither the number of an entry nor a time"),
-        ("2026-05-01T25:00Z", "neither the number of an entry nor a time"),
-        ("2026-05-01T12:00", "neither the number of an entry nor a time"),
-        ("yesterday", "neither the number of an entry nor a time"),
+        ("2026-02-30", "neither an entry number nor a time"),
+        ("2026-05-01T25:00Z", "neither an entry number nor a time"),
+        ("2026-05-01T12:00", "neither an entry number nor a time"),
+        ("yesterday", "neither an entry number nor a time"),
     ],
 )
 def test_a_point_that_is_not_in_the_past_is_refused(

@@ -72,7 +72,7 @@ def test_a_release_is_reserved_once_enough_people_agree(tmp_path: Path) -> None:
         of(tmp_path, "ann").submit(PUBLIC)
     assert "missing 1 more of pavel" in caught.value.render()
     # That somebody spoke about it does not tell what it is: only a request does.
-    with pytest.raises(InputError, match="nobody asks for"):
+    with pytest.raises(InputError, match="nobody has requested"):
         of(tmp_path, "pavel").governance.approve("r-1", reason="agreed")
     of(tmp_path, "ann").governance.request(PUBLIC, reason="the report")
     of(tmp_path, "pavel").governance.approve("r-1", reason="agreed")
@@ -198,8 +198,8 @@ def test_who_has_two_names_agrees_once(tmp_path: Path) -> None:
     of(tmp_path, "mia").governance.approve(PUBLIC, reason="fine")
     with pytest.raises(ApprovalError, match="cannot approve") as caught:
         of(tmp_path, "Mia").governance.approve(PUBLIC, reason="fine")
-    assert "differs in capitals only" in caught.value.render()
-    with pytest.raises(InputError, match="nobody asks for"):
+    assert "differs only in case" in caught.value.render()
+    with pytest.raises(InputError, match="nobody has requested"):
         of(tmp_path, "Mia").governance.approve("r-1", reason="fine")
     with pytest.raises(ApprovalError, match="needs approval"):
         of(tmp_path, "ann").submit(PUBLIC)
@@ -240,7 +240,7 @@ def test_who_asks_is_told_that_they_do_not_count(tmp_path: Path) -> None:
     told = caught.value.render()
     assert "missing 1 more and no approver is left" in told
     assert "not counted: olga, who asks for it" in told
-    assert "help: let somebody else ask for it" in told
+    assert "help: have it requested by somebody" in told
     assert of(tmp_path, "ann").submit(PUBLIC).allowed
 
 
@@ -248,7 +248,7 @@ def test_a_name_in_other_capitals_is_shown_as_it_is_written(tmp_path: Path) -> N
     of(tmp_path, "admin", APPROVED).init()
     with pytest.raises(ApprovalError) as caught:
         of(tmp_path, "OLGA").governance.approve(PUBLIC, reason="agreed")
-    assert "it names `olga`" in caught.value.render()
+    assert "it has `olga`" in caught.value.render()
     assert len(bodies(tmp_path)) == 1
 
 
@@ -433,7 +433,7 @@ def test_where_a_rule_has_one_cell_no_cells_are_spoken_of(tmp_path: Path) -> Non
     of(tmp_path, "ann").submit(counts("r-1", rho="0.002"), publish=True)
     with pytest.raises(InputError) as caught:
         of(tmp_path, "admin").governance.activate(compiled(TIGHT), reason="less")
-    assert "it then denies what it is about:" in caught.value.render()
+    assert "it then denies what it matches:" in caught.value.render()
 
 
 # --- what is known of the past ----------------------------------------------------
@@ -466,7 +466,7 @@ def test_what_nobody_knows_is_assumed_and_written_down(tmp_path: Path) -> None:
     assert isinstance(body, PastRecorded)
     assert body.release.mechanisms[0].attributes == ("age", "diagnosis", "steps")
     assert body.assumptions == (
-        "the mechanism: nobody knows what was read: all 3 attributes",
+        "the mechanism: attributes unknown: all 3 attributes",
         "the mechanism: label `ml` is not stated: the strictest value `none`",
         "the mechanism: no `where` stated: everybody",
         "the mechanism: no `periods` stated: all of time",
@@ -530,7 +530,7 @@ def test_only_some_mechanisms_may_leave_something_out(tmp_path: Path) -> None:
     ]
     of(tmp_path, "admin", POLICY).backfill(described)
     assert bodies(tmp_path)[-1].assumptions == (
-        "mechanism b: nobody knows what was read: all 3 attributes",
+        "mechanism b: attributes unknown: all 3 attributes",
         "mechanism b: label `ml` is not stated: the strictest value `none`",
     )
 

@@ -188,7 +188,7 @@ def test_a_refusal_says_why() -> None:
         largest_fit(full, "nois")
     assert 'did you mean "noise"' in caught.value.render()
     assert largest_fit(full, "sampling_rate").why == (
-        "no mechanism has what is varied: the `rate` of samples",
+        "no mechanism has this parameter: the `rate` of samples",
     )
 
 
@@ -380,7 +380,7 @@ def test_what_cannot_help_is_said_at_once() -> None:
     full = [release("before", mechanism(cost=costs("0.5")))]
     asked = release("asked", mechanism(), where={"country": ["CH", "DE"]})
     fit = largest_fit(trials(asked, compiled, full), "where")
-    assert "nothing that is fixed for its unit `user-month` divides" in fit.why[0]
+    assert "no attribute that is fixed for its unit `user-month` divides" in fit.why[0]
     everything = [release("before", mechanism(attributes=["age"], cost=costs("1.99")))]
     huge = release("asked", mechanism(attributes=["age"]), periods=list(MONTHS))
     widened = text.replace("budget: {rho: 1}", "budget: {rho: 3}")

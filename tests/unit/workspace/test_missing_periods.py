@@ -110,7 +110,7 @@ def test_where_rules_stand_names_those_over_in_every_period(tmp_path: Path) -> N
     (day, born) = ws.standings()
     assert (day.every_period, born.every_period) == (True, False)
     told: Any = status_view(ws).rules
-    assert "over in every period" in told[0].cause
+    assert "over the limit in every period" in told[0].cause
     assert "modicum ledger balance day" in told[0].cause
     assert told[1].cause is None
 

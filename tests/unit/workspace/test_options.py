@@ -68,7 +68,7 @@ def test_options_come_in_order_and_say_what_they_mean() -> None:
         ("where", "read fewer people"),
         ("periods", "read fewer periods"),
         ("attribute", "do not read pay"),
-        ("label", "if it is ml: black-box, say so"),
+        ("label", "set ml: black-box, if that is true"),
         ("mechanism", "leave out a"),
     ]
     by_kind = {one.kind: one for one in found}
@@ -138,7 +138,7 @@ def test_a_denial_tells_who_filled_the_cell_and_what_would_pass(tmp_path: Path) 
     assert "what would pass" not in again.explain()
     assert again.to_dict(deep=True)["explanation"] is None
     # It stands now: there is nothing to change, and the same release is told so.
-    assert "stands already (reserved)" in again.largest_fit().why[0]
+    assert "already exists (reserved)" in again.largest_fit().why[0]
     assert again.options() == ()
     assert decision.options() == ()
 
@@ -205,7 +205,7 @@ def test_too_many_cells_are_said() -> None:
         decision = Decision("asked", verdict, "checked", "parted", "", True, 4, "")
         said.append((decision.to_dict()["rounded"], decision.explain()))
     assert said[0][0] == ["user", "user-month"]
-    assert "note: the cells of user-month are too many to be told apart" in said[0][1]
+    assert "note: the cells of user-month are too many to separate" in said[0][1]
     assert said[1][0] == []
     assert "note:" not in said[1][1]
 

@@ -298,7 +298,7 @@ def test_a_redefinition_breaks_a_log_of_a_version_that_refuses_it(
 ) -> None:
     of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     records = [*of(tmp_path).records()]
-    with pytest.raises(ChainBreakError, match="redefined under its name"):
+    with pytest.raises(ChainBreakError, match="redefined under the same name"):
         audit(with_policy(records, MONTH))
     old = as_written_by(4, with_policy(records, MONTH))
     assert [one.unit for one in audit(old).understated] == ["time"]
@@ -317,7 +317,10 @@ def test_whether_a_new_attribute_is_a_dropped_one_is_asked(tmp_path: Path) -> No
     of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     ((code, message),) = refused(tmp_path, RENAMED)
     assert code is Code.ATTRIBUTE_DROPPED
-    assert message == "the attribute `page` is gone, and one of `site` may be it"
+    assert (
+        message
+        == "the attribute `page` is removed, and one of `site` may be its new name"
+    )
     with pytest.raises(InputError, match="no conflict is named"):
         activate(tmp_path, RENAMED, "attribute:town")
     activate(tmp_path, RENAMED, "attribute:page")
@@ -359,7 +362,10 @@ def test_a_new_name_that_came_before_the_old_one_went_is_asked_about(
     activate(tmp_path, POLICY.replace("page: low", "page: low, site: low"))
     ((code, message),) = refused(tmp_path, RENAMED)
     assert code is Code.ATTRIBUTE_DROPPED
-    assert message == "the attribute `page` is gone, and one of `site` may be it"
+    assert (
+        message
+        == "the attribute `page` is removed, and one of `site` may be its new name"
+    )
     activate(tmp_path, RENAMED, "attribute:page")
     assert of(tmp_path).verify().entries == 6
 
@@ -390,7 +396,7 @@ def test_diff_simulate_and_activate_name_what_is_in_the_way(
     of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     Path("next.yaml").write_text(RENAMED.replace("period: day", "period: month"))
     unit = "the unit `time` is redefined under the same name: period day -> month"
-    attribute = "the attribute `page` is gone, and one of `site` may be it"
+    attribute = "the attribute `page` is removed, and one of `site` may be its new name"
     diff = run("policy", "diff", "active", "next.yaml", "--ledger", "ledger.db")
     assert diff.exit_code == 4
     assert f"CONFLICT {unit}\n         {attribute}\n" in diff.stdout

@@ -155,9 +155,9 @@ def test_each_request_that_is_not_accepted_is_told_why(tmp_path: Path) -> None:
         "all (group 9): nothing is unlocked: group 9 has not started",
         "wait, or name only groups that are open:  groups: {from: 1, to: 3}",
     )
-    assert plan.why_not("there") == ("it is reserved already",)
+    assert plan.why_not("there") == ("it is already reserved",)
     assert plan.why_not("b") == (
-        "1 of officer must agree first:  modicum release approve FILE",
+        "1 of officer must approve it first:  modicum release approve FILE",
     )
     assert (
         plan.why_not("rich")[1] == "cap (group 1 to 3): rho 0.02 together, limit 0.01"
@@ -175,7 +175,7 @@ def test_who_asks_cannot_agree_by_a_plan_of_others(tmp_path: Path) -> None:
     olga.governance.approve(silent, reason="mine")
     plan = ws.rounds.plan(requests(silent))
     assert plan.accepted == ()
-    assert "does not name its `requester`: add  requester: NAME" in plan.why_not("b")[0]
+    assert "has no `requester`: add  requester: NAME" in plan.why_not("b")[0]
     own = described("c", "0.1", team="b", requester="olga")
     with pytest.raises(ModicumError):
         olga.governance.approve(own, reason="mine")
@@ -188,7 +188,7 @@ def test_who_agreed_and_plans_is_told_why_that_does_not_count(tmp_path: Path) ->
     olga = Workspace(ws._store, ws._clock, policy=None, actor="olga")
     olga.governance.approve(wanted, reason="needed")
     assert olga.rounds.plan(requests(wanted)).why_not("b") == (
-        "1 of officer must agree first:  modicum release approve FILE",
+        "1 of officer must approve it first:  modicum release approve FILE",
         "`olga` agreed, but asks for it by planning it: let somebody else plan, or"
         " agree",
     )
@@ -197,7 +197,7 @@ def test_who_agreed_and_plans_is_told_why_that_does_not_count(tmp_path: Path) ->
     # Who plans it did not agree by that.
     other = described("c", "0.1", team="b", requester="ann")
     assert pavel.rounds.plan(requests(other)).why_not("c") == (
-        "1 of officer must agree first:  modicum release approve FILE",
+        "1 of officer must approve it first:  modicum release approve FILE",
     )
 
 
@@ -352,7 +352,7 @@ def test_a_plan_of_another_policy_or_round_is_stale(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
     plan = ws.rounds.plan(four())
     for one, why in (
-        (forged(plan, policy="0" * 64), "another policy is active"),
+        (forged(plan, policy="0" * 64), "the active policy has changed"),
         (forged(plan, round="round-2"), "the round `round-3` is open"),
         (forged(plan, head="0" * 64), "less by now"),
         (forged(plan, seq=plan.seq - 1), "less by now"),
@@ -374,7 +374,7 @@ def test_a_forged_plan_needs_the_same_people(tmp_path: Path) -> None:
     plan = ws.rounds.plan([wanted])
     assert plan.accepted == ()
     eager = asked_anew(plan, "b", outcome=Outcome.ACCEPTED, text=wanted.text(), why=())
-    with pytest.raises(ConflictError, match="must agree first"):
+    with pytest.raises(ConflictError, match="must approve it first"):
         ws.rounds.commit(forged(plan, accepted=("b",), asked=eager))
 
 
@@ -401,7 +401,7 @@ def test_a_forged_plan_reserves_nothing_twice(tmp_path: Path) -> None:
     plan = ws.rounds.plan(requests(there))
     text = requests(there)[0].text()
     eager = asked_anew(plan, "there", outcome=Outcome.ACCEPTED, text=text, why=())
-    with pytest.raises(ConflictError, match="it is reserved already"):
+    with pytest.raises(ConflictError, match="it is already reserved"):
         ws.rounds.commit(forged(plan, accepted=("there",), asked=eager))
     other = requests(described("there", "0.02"))
     assert ws.rounds.plan(other).why_not("there") == (
@@ -424,7 +424,7 @@ def test_a_plan_takes_no_id_that_somebody_else_asks_for(tmp_path: Path) -> None:
         "somebody else requested another release with this id",
     )
     eager = asked_anew(plan, "b", outcome=Outcome.ACCEPTED, text=other.text(), why=())
-    with pytest.raises(ConflictError, match="somebody else asks") as refused:
+    with pytest.raises(ConflictError, match="somebody else requested") as refused:
         ws.rounds.commit(forged(plan, accepted=("b",), asked=eager))
     assert code(refused) is Code.PLAN_REFUSED
     # Who asks may plan another one; and everybody what is asked for.

@@ -167,8 +167,8 @@ def test_an_answer_is_that_of_a_ledger(tmp_path: Path) -> None:
     ("test", "code", "says"),
     [
         ({"expect": "alloww"}, Code.UNKNOWN_CHOICE, 'did you mean "allow"?'),
-        ({"blocking": []}, Code.KEYS_CONFLICT, "goes with  expect: deny"),
-        ({"code": "MOD504"}, Code.KEYS_CONFLICT, "goes with  expect: invalid"),
+        ({"blocking": []}, Code.KEYS_CONFLICT, "is for  expect: deny"),
+        ({"code": "MOD504"}, Code.KEYS_CONFLICT, "is for  expect: invalid"),
         (
             {"expect": "invalid", "code": "MOD999"},
             Code.UNKNOWN_CHOICE,
@@ -189,8 +189,8 @@ def test_an_answer_is_that_of_a_ledger(tmp_path: Path) -> None:
             Code.UNKNOWN_ATTRIBUTE,
             'unknown attribute "shoes"',
         ),
-        ({"history": [counts("x"), counts("x")]}, Code.DUPLICATE_NAME, "called `x`"),
-        ({"history": [counts("r")]}, Code.DUPLICATE_NAME, "called `r`"),
+        ({"history": [counts("x"), counts("x")]}, Code.DUPLICATE_NAME, "named `x`"),
+        ({"history": [counts("r")]}, Code.DUPLICATE_NAME, "named `r`"),
     ],
 )
 def test_a_mistake_in_a_test_is_told_with_its_place(

@@ -47,7 +47,7 @@ def test_what_is_no_query_is_told_how_it_becomes_one(
         lambda: mo.open(tmp_path / "ledger.db").queries.run(given, data="x.csv"),
     ):
         problem = problem_of(work)
-        assert problem.message == f"this is {told}, and no query yet"
+        assert problem.message == f"this is {told}, not a query"
         assert remedy in problem.help
 
 

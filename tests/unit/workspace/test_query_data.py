@@ -24,12 +24,12 @@ def test_that_of_the_only_table_may_stand_alone(one: object) -> None:
 @pytest.mark.parametrize(
     ("data", "tables", "words"),
     [
-        ("a.csv", ("a", "b"), "say where `a` and `b` is"),
-        (None, ("a",), "say where `a` is"),
-        ({}, ("a",), "say where `a` is"),
-        ({"a": 1}, ("a", "b"), "say where `b` is"),
-        ({"a": 1, "order": 2}, ("a", "orders"), "reads no table `order`"),
-        ({1: 2}, ("a",), "reads no table `1`"),
+        ("a.csv", ("a", "b"), "give the source of `a` and `b`"),
+        (None, ("a",), "give the source of `a`"),
+        ({}, ("a",), "give the source of `a`"),
+        ({"a": 1}, ("a", "b"), "give the source of `b`"),
+        ({"a": 1, "order": 2}, ("a", "orders"), "does not read the table `order`"),
+        ({1: 2}, ("a",), "does not read the table `1`"),
     ],
 )
 def test_each_table_has_data_and_no_other(

@@ -120,7 +120,7 @@ def test_an_audit_finds_what_somebody_else_appended(acting: As, body: Body) -> N
     acting("mallory").turn(partial(_append, body=body))
     with pytest.raises(VerificationError, match="`mallory` opens a round") as found:
         acting("ben").verify()
-    assert "in no role that may" in str(found.value)
+    assert "without a role that may" in str(found.value)
 
 
 @pytest.mark.spec("LED-20")

@@ -282,7 +282,7 @@ def test_who_tries_again_opens_no_second_round(tmp_path: Path) -> None:
     [
         (GroupActivated(7, "round-4"), "group 7 becomes active in round number 4"),
         (GroupRetired(3, "round-4"), "group 3 retires before all its rounds"),
-        (PlanCommitted("p", "round-4", "0" * 64, ("ghost",)), "which is not there"),
+        (PlanCommitted("p", "round-4", "0" * 64, ("ghost",)), "which does not exist"),
         (PlanCommitted("p", "round-4", "0" * 64, ("canceled",)), "which is canceled"),
     ],
 )

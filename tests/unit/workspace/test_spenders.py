@@ -150,7 +150,7 @@ def test_only_known_rules_and_cells_are_looked_at() -> None:
     compiled = policy()
     for named, said in (
         ("pya", "no rule matches"),
-        ("pay", "means 2 rules"),
+        ("pay", "matches 2 rules"),
     ):
         with pytest.raises(InputError) as caught:
             rule_named(compiled, named)

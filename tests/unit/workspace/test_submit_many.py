@@ -359,7 +359,7 @@ def test_a_release_that_is_not_what_was_read_is_not_handed_out() -> None:
     ws._live.book._latest.clear()
     for records in (other.records, shelf.records[:1]):
         shelf.records = records
-        with pytest.raises(VerificationError, match="not what was read"):
+        with pytest.raises(VerificationError, match="differs from what was read"):
             ws.release_of(standing)
 
 

@@ -66,7 +66,7 @@ def test_an_exception_leaves_it_started(
 
 
 def test_only_what_is_reserved_is_used(ws: Workspace) -> None:
-    with pytest.raises(InputError, match="knows no release `r-2`"):
+    with pytest.raises(InputError, match="unknown release `r-2`"):
         Use(ws, "r-2")
     ws.cancel("r-1", reason="test")
     with pytest.raises(ConflictError) as caught:
@@ -100,7 +100,7 @@ def test_nothing_runs_outside_of_the_block(ws: Workspace) -> None:
         use.must_run()
     with pytest.raises(ConflictError, match="after the block"):
         use.claim("counts")
-    with pytest.raises(ConflictError, match="is over"), use:
+    with pytest.raises(ConflictError, match="has ended"), use:
         raise AssertionError
 
 

@@ -84,4 +84,4 @@ def test_the_command_line_takes_it(tmp_path: Path) -> None:
         assert "ALLOW r-1" in run("release", verb, str(release))
     release.write_text(json.dumps(counts("r-1", utility=3)))
     for verb in ("check", "submit"):
-        assert "r-1: stands already (reserved)" in run("release", verb, str(release))
+        assert "r-1: already exists (reserved)" in run("release", verb, str(release))

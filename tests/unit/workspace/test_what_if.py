@@ -236,7 +236,7 @@ def test_what_old_releases_do_not_say(ws: Workspace) -> None:
     told = {(one.kind, one.subject, one.taken) for one in found.assumptions}
     assert told == {
         ("label", "who", "not given: assumed staff"),
-        ("label", "ml", "was black-box: taken as none"),
+        ("label", "ml", "was black-box: assumed none"),
         ("attribute", "diagnosis", "no longer known: no rule uses it"),
         ("attribute", "weight", "assumed not read"),
         ("unit", "day", "no loss given: assumed infinite"),
@@ -258,7 +258,7 @@ def test_open_text_that_is_a_label_now_is_not_said_to_be_missing(
         ws, ("labels:", "labels:\n  purpose: {values: [ads, care], default: ads}")
     )
     assert [(one.subject, one.taken, one.releases) for one in found.assumptions] == [
-        ("purpose", "was else: taken as ads", ("b",))
+        ("purpose", "was else: assumed ads", ("b",))
     ]
 
 

@@ -176,7 +176,7 @@ def _assumptions(
     read = _which(release, [p in unknown for p in range(len(release.mechanisms))])
     if read:
         count = len(vocabulary.attributes)
-        yield f"{read}: unknown attributes: all {count} are assumed"
+        yield f"{read}: attributes unknown: all {count}"
     for name, label in vocabulary.labels.items():
         said = [name in _labels_said(one) for one in release.mechanisms]
         unsaid = _which(release, [not one for one in said])

@@ -145,11 +145,15 @@ def _lines(node: HasseNode, drawn: Collection[str]) -> list[tuple[str, bool]]:
 def _told(node: HasseNode) -> list[str]:
     """Return what a node says in full, a line for each rule."""
     return [
-        f"{rule.id}: {_bare(rule)} per {node.unit},"
-        ""
-        f" {f'redundant: {rule.witness} denies whatever it denies' if rule.witness else 'binding'}"
+        f"{rule.id}: {_bare(rule)} per {node.unit}, {_standing(rule)}"
         for rule in node.rules
     ]
+
+
+def _standing(rule: HasseRule) -> str:
+    if rule.witness:
+        return f"redundant: {rule.witness} denies whatever it denies"
+    return "binding"
 
 
 def _bare(rule: HasseRule) -> str:

@@ -80,5 +80,5 @@ def _data_sets(role: Role, node: Node) -> frozenset[str]:
         return frozenset({ALL})
     sets = frozenset(name(one, "a data set") for one in items(node, f"`{role.value}`"))
     if not sets:
-        raise fail(Code.MISSING_KEY, f"`{role.value}` is not for a data set", node)
+        raise fail(Code.MISSING_KEY, f"`{role.value}` has no data set", node)
     return sets

@@ -102,7 +102,7 @@ def test_a_program_that_is_not_there_is_refused_before_the_start(
 ) -> None:
     with pytest.raises(UsageError, match="program `nothing-here` not found") as caught:
         Command(["nothing-here"], variables(tmp_path))
-    assert "nothing is spent" in caught.value.problems[0].notes[0]
+    assert "nothing was started or spent" in caught.value.problems[0].notes[0]
 
 
 def test_a_program_that_cannot_be_run_is_spent(tmp_path: Path) -> None:

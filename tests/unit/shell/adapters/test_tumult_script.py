@@ -336,7 +336,7 @@ def test_tables_have_names_that_every_engine_takes(
     ws: Workspace, tmp_path: Path, rows: Path, name: str
 ) -> None:
     one = tumult(reserve(ws))
-    with pytest.raises(InputError, match="cannot be called"):
+    with pytest.raises(InputError, match="invalid name"):
         one.prepare(tmp_path / "script.py", {name: one.rows_with_id(rows)})
 
 
@@ -409,7 +409,9 @@ def test_an_id_protects_a_unit_that_is_all_its_rows(
     one = tumult(reserve(generous(tmp_path, unit)))
     assert one.max_rows(rows, 2).change == {"max_rows": 2}
     if column is None:
-        with pytest.raises(InputError, match="no column tells the instances") as caught:
+        with pytest.raises(
+            InputError, match="no column identifies the instances"
+        ) as caught:
             one.rows_with_id(rows)
         assert caught.value.code is Code.DOES_NOT_FIT
         return
@@ -444,7 +446,7 @@ def test_a_session_gets_what_is_reserved_exactly(
     use = reserve(ws, cost)
     many = steps(unit)
     if many > 1 and "delta" in cost:
-        with pytest.raises(InputError, match="rows that come or go") as caught:
+        with pytest.raises(InputError, match="added and removed rows") as caught:
             tumult(use)
         assert caught.value.code is Code.DOES_NOT_FIT
         return

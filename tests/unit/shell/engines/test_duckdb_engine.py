@@ -92,7 +92,7 @@ def test_what_has_yet_to_be_read_is_not_taken() -> None:
 
     reader = pa.RecordBatchReader.from_batches(rows.schema, batches())
     for source in (reader, duckdb.sql("SELECT 1 AS x"), iter([rows])):
-        with pytest.raises(ModicumError, match="neither a path nor a table of Arrow"):
+        with pytest.raises(ModicumError, match="neither a path nor an Arrow table"):
             DuckdbEngine({"views": source})
     assert not taken
 

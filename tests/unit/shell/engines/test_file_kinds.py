@@ -56,7 +56,7 @@ KINDS: list[tuple[Callable[[Path], object], str]] = [
 #: What is read as one kind of file, and not as another one.
 PARQUET = (lambda path: pq.write_table(ROWS, path), "a Parquet file")
 DUCKDB = (in_duckdb, "a DuckDB file")
-CSV = (lambda path: path.write_text(TEXT), "no Parquet file")
+CSV = (lambda path: path.write_text(TEXT), "not a Parquet file")
 
 
 def problem_of(path: Path) -> Problem:
@@ -115,7 +115,7 @@ def test_every_file_of_a_folder_is_looked_at(tmp_path: Path) -> None:
         pq.write_table(ROWS, tmp_path / f"{name}.parquet")
     assert isinstance(source_of(tmp_path, "orders"), ParquetFiles)
     (tmp_path / "c.parquet").write_text(TEXT)
-    assert "no Parquet file" in problem_of(tmp_path).message
+    assert "not a Parquet file" in problem_of(tmp_path).message
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_mark_of_the_encoding_is_no_part_of_a_name(tmp_path: Path) -> None:
 
 def test_a_folder_of_csv_files_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(TEXT)
-    assert "name one `.csv` file" in problem_of(tmp_path).help
+    assert "give one `.csv` file" in problem_of(tmp_path).help
     (tmp_path / "a.csv").unlink()
     assert "`.csv` file" in problem_of(tmp_path).help
     assert "several" not in problem_of(tmp_path).help
@@ -185,7 +185,7 @@ def test_a_csv_file_without_names_is_told_once_and_none_of_its_row() -> None:
     error = misfits(ORDERS, {"17": "written", CANARY: "written"})
     assert error is not None
     (problem,) = error.problems
-    assert "the name of none of its columns" in problem.message
+    assert "none of its column names" in problem.message
     assert problem.help.endswith("order_id, product")
     assert CANARY not in error.render()
 

@@ -118,7 +118,7 @@ def test_a_key_file_of_others_is_refused(
 ) -> None:
     own = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: own + 1)
-    with pytest.raises(UnavailableError, match="somebody else"):
+    with pytest.raises(UnavailableError, match="has another owner"):
         file_keys(path)
 
 

@@ -36,14 +36,14 @@ def by_table(data: object, tables: Sequence[str]) -> dict[str, object]:
     if not isinstance(data, Mapping):
         if len(tables) == 1 and data is not None:
             return {tables[0]: data}
-        raise _refused(f"give the source of {_named(tables)} is", tables)
+        raise _refused(f"give the source of {_named(tables)}", tables)
     for table in data:
         if table not in tables:
             message = f"the query does not read the table `{str(table)[:60]}`"
             raise _refused(message, tables, nearest(str(table), tables))
     missing = [table for table in tables if table not in data]
     if missing:
-        raise _refused(f"give the source of {_named(missing)} is", tables)
+        raise _refused(f"give the source of {_named(missing)}", tables)
     return {table: data[table] for table in tables}
 
 
