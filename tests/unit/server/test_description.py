@@ -162,7 +162,7 @@ BREAKING: dict[str, tuple[Callable[[Json], None], str]] = {
         _without_kind,
         "POST /api/v1/releases: a body of type application/yaml is not taken any more",
     ),
-    "outcome": (
+    "answer": (
         _without_answer,
         "POST /api/v1/releases: it does not respond 202 any more",
     ),
