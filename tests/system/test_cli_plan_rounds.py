@@ -601,7 +601,7 @@ def test_a_plan_that_accepts_nothing_says_why_and_asks_for_no_reservation(
         assert "nothing was accepted" in told
         most = "2 of 3: it does not fit, even if no other request is accepted"
         assert most in told
-        assert "all (group 1 to 3): rho 3 together, limit 0.4667" in told
+        assert "all (group 1 to 3): rho 3 in total, limit 0.4667" in told
         assert "reserve it" not in told
         assert "plan commit" not in told
         assert "to commit it" not in told

@@ -227,7 +227,7 @@ def test_explain_a_rule(folder: Path) -> None:
         "status  binding: it can be the only rule to deny",
         "above   attr:diagnosis @black-box, cat:health/member @standard and 3 more",
         "below   marketing @standard",
-        "ledger  before 0.7546 of eps 1, left 0.2453",
+        "ledger  spent 0.7546 of eps 1, left 0.2453",
         "        remaining for a Gaussian mechanism: rho = 0.007939",
         "        spent by r-0023 (rho 0.00263, 23 %)",
     ):

@@ -350,7 +350,7 @@ def _standing_lines(standing: RuleStanding) -> Iterator[str]:
             if standing.loss.allowed
             else f"OVER{where}: it denies matching releases there"
         )
-        yield f"before {before} of {spent.measure} {limit}, {state}"
+        yield f"spent {before} of {spent.measure} {limit}, {state}"
     if standing.rho_left is not None:
         yield (
             f"remaining for a Gaussian mechanism: rho = {room_text(standing.rho_left)}"

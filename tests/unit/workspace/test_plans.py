@@ -160,7 +160,7 @@ def test_each_request_that_is_not_accepted_is_told_why(tmp_path: Path) -> None:
         "1 of officer must approve it first:  modicum release approve FILE",
     )
     assert (
-        plan.why_not("rich")[1] == "cap (group 1 to 3): rho 0.02 together, limit 0.01"
+        plan.why_not("rich")[1] == "cap (group 1 to 3): rho 0.02 in total, limit 0.01"
     )
     with pytest.raises(InputError) as unknown:
         plan.why_not("nobody")

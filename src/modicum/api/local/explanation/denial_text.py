@@ -52,9 +52,9 @@ def _rule_lines(loss: RuleLoss, width: int) -> Iterator[str]:
     shown = "  ".join(
         f"{name} {amount_text(value, found.scale)}"
         for name, value in (
-            ("before", found.before),
-            ("alone", found.alone),
-            ("together", found.together),
+            ("spent", found.before),
+            ("this release", found.alone),
+            ("total", found.together),
             ("limit", found.limit),
         )
     )
@@ -150,8 +150,8 @@ def _approximation_text(near: Approximation, *, added: bool) -> str:
     remark = "; epsilon is sub-additive under this composition" if added else ""
     return (
         f"tightest eps at delta {brief(near.delta)}:"
-        f" before {epsilon_text(near.before)}, alone {epsilon_text(near.alone)},"
-        f" together {epsilon_text(near.together)} (by {near.together.method}){remark}"
+        f" spent {epsilon_text(near.before)}, this release {epsilon_text(near.alone)},"
+        f" total {epsilon_text(near.together)} (by {near.together.method}){remark}"
     )
 
 

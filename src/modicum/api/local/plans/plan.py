@@ -300,7 +300,7 @@ def _denial(loss: RuleLoss) -> str:
         return f"{loss.rule.id}{where}: {locked_text(loss.locked, loss.rule.unit)}"
     together = amount_text(found.together, found.scale)
     return (
-        f"{loss.rule.id}{where}: {found.measure} {together} together, limit"
+        f"{loss.rule.id}{where}: {found.measure} {together} in total, limit"
         f" {amount_text(found.limit, found.scale)}"
     )
 
