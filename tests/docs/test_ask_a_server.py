@@ -114,4 +114,4 @@ def test_the_blocks_of_the_page_run(
     assert is_bundle("audit.bundle")
     assert names["ran"].denied is None
     assert ledger.state().escrow.flow(ledger.state().escrow.names["busy"]).released == 1
-    assert "by-country-1: stands already (reserved)" in capsys.readouterr().out
+    assert "by-country-1: already exists (reserved)" in capsys.readouterr().out
