@@ -71,7 +71,7 @@ def test_every_target_has_its_keys(args: tuple[str, ...], keys: set[str]) -> Non
     ("args", "says"),
     [
         (("--from", "rho=1", "--to", "mu"), "does not imply"),
-        (("--from", "rho=1", "--to", "eps"), "no epsilon holds with delta 0"),
+        (("--from", "rho=1", "--to", "eps"), "no epsilon is valid with delta 0"),
         (("--from", "eps=1,delta=1e-6", "--to", "rho"), "the guarantee does not hold"),
         (
             ("--from", "rho=1", "--delta", "1e-6", "--method", "gaussian-exact"),

@@ -77,7 +77,7 @@ def test_people_agree_and_the_release_goes_on() -> None:
     for named in ("r-1", "public.yaml"):
         told = run("release", "approvals", named)
         assert told.startswith("r-1 is reserved (entry ")
-        assert "nobody is asked any more" in told
+        assert "no approval is pending" in told
     (entry,) = [
         one
         for one in document("ledger", "list")["entries"]

@@ -147,7 +147,7 @@ GIVEN = {
     "text.txt/ledger.db": ("not a directory", *MISSING),
     "n" * 300: ("name is too long", *MISSING),
     "": ("name is empty", *MISSING),
-    "a\0b": ("zero character", *MISSING),
+    "a\0b": ("NUL character", *MISSING),
     "ftp://host/ledger": ("neither a path nor a URL", *MISSING),
     "text.txt": ("is not a modicum ledger", *OTHER),
     "other.db": ("is not a modicum ledger", *OTHER),

@@ -136,7 +136,7 @@ def test_a_check_says_that_missing_periods_are_charged_to_every_day() -> None:
 def test_what_is_over_in_every_period_is_named_with_its_cause() -> None:
     said = run(*RECORD, "--yes")
     assert "charged to every period, because `periods` is missing (views)" in said
-    assert "day: over in every period, also those to come" in run("status")
+    assert "day: over the limit in every period, including future ones" in run("status")
     balance = run("ledger", "balance", "day", "--period", "2026-05-01")
     assert "2 releases are charged to every period" in balance
     assert "modicum release redescribe" in balance
@@ -153,7 +153,7 @@ def test_two_people_correct_past_releases() -> None:
     write([views(f"old-{n}", periods=f"2026-04-0{n + 1}") for n in range(3)])
     ask = ("release", "redescribe", "past.json", "--reason", "each reads one day")
     output = run(*ask, "--actor", "ann")
-    assert "old-0: a correction is asked for (entry 5)" in output
+    assert "old-0: a correction is requested (entry 5)" in output
     # Each of them is still over while the others are charged to every day.
     assert "with one alone, over their limit: day (old-0, old-1, old-2)" in output
     assert "another person approves it with  modicum release approve FILE" in output
@@ -252,6 +252,6 @@ def test_a_correction_of_anything_else_is_refused() -> None:
     write([views("new", periods="2026-04-01")])
     assert "error[MOD610]" in run(*ask, code=Exit.INVALID)
     by_id = run("release", "redescribe", "old-0", *ask[3:], code=Exit.INVALID)
-    assert "if it is the id of a release, give its file" in by_id
+    assert "for a release in the ledger, give its file" in by_id
     assert "with the right `periods`" in by_id
     assert "modicum release show old-0" in by_id

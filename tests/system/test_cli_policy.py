@@ -132,7 +132,7 @@ def test_rules_about_nothing_are_said_to_be(folder: Path) -> None:
     rows = [line.split() for line in run("compile", "empty.yaml").splitlines()]
     empty = [row for row in rows if row and row[0].startswith("cat:place/")]
     assert len(empty) == 6
-    assert all(row[-3:] == ["about", "nothing", "nothing"] for row in empty)
+    assert all(row[-3:] == ["matches", "nothing", "nothing"] for row in empty)
     found = document("compile", "empty.yaml")
     about = {one["id"]: one["about_nothing"] for one in found["list"]}
     assert {one for one in about if about[one]} == {" ".join(row[:2]) for row in empty}

@@ -323,7 +323,7 @@ def test_remarks_are_told_and_strictly_are_mistakes() -> None:
     write("never", sql)
     found = RUNNER.invoke(app, ["query", "lint", "never.yaml"])
     assert (found.exit_code, found.stdout) == (0, "never.yaml: ok (1 mechanism)\n")
-    assert found.stderr.startswith("never.yaml: WHERE holds for no row")
+    assert found.stderr.startswith("never.yaml: WHERE matches no row")
     strict = ("query", "lint", "never.yaml", "views.yaml", "--strict")
     assert RUNNER.invoke(app, strict).exit_code == Exit.INVALID
     said = json.loads(RUNNER.invoke(app, [*strict, "--json"]).stdout)

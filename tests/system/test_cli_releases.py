@@ -97,7 +97,7 @@ def test_what_is_asked_of_no_ledger_says_so(folder: Path) -> None:
     )
     assert said in run("release", "fit", "much.yaml", *where)
     assert said in run("ledger", "balance", "global @standard", *where)
-    assert "none is there yet" in run("status", *where)
+    assert "none exists yet" in run("status", *where)
     assert not (folder / "ledgr.db").exists()
 
 
@@ -180,9 +180,9 @@ def test_by_id_no_more_is_given_than_by_file() -> None:
     assert len(found["approvals"]) == 2  # Its file would tell that one is enough.
     run("release", "approve", "one.yaml", "--reason", "yes", "--actor", "pavel")
     run(*APPROVALS, "one.yaml")
-    assert "at most" in run(*APPROVALS, "one", code=Exit.NEEDS_APPROVAL)
+    assert "the most it can need" in run(*APPROVALS, "one", code=Exit.NEEDS_APPROVAL)
     run("release", "submit", "one.yaml")
-    assert "nobody is asked any more" in run(*APPROVALS, "one")
+    assert "no approval is pending" in run(*APPROVALS, "one")
 
 
 @pytest.mark.usefixtures("asked")
@@ -393,7 +393,7 @@ def test_each_state_has_its_own_remedy() -> None:
     assert "nothing is left to do" in advice("publish", "kept")
     for command in (("start", "gone"), ("submit", "gone.yaml")):
         assert "submit it under a new id" in advice(*command)
-    assert "happened before" in advice("start", past)
+    assert "a past release" in advice("start", past)
     write("kept", rho="0.003")
     twice = problem("release", "submit", "kept.yaml")
     assert twice["code"] == "MOD703"

@@ -347,7 +347,7 @@ def most(curve: Callable[[int], Curve], target: Budget) -> int:
         >>> most(lambda n: composed([(one, n)]), PureBudget(Fraction(1)))
         Traceback (most recent call last):
             ...
-        modicum.core.errors.InputError: even one does not meet {eps: 1}
+        modicum.core.errors.InputError: even one run does not meet {eps: 1}
     """
     if not meets(curve(1), target):
         raise InputError(

@@ -372,7 +372,7 @@ def test_a_renyi_budget_needs_orders_of_the_grid(
     limits: tuple[tuple[Fraction, Fraction], ...],
 ) -> None:
     for use in (lambda b: filter_for(b, "basic-v1"), limit):
-        with pytest.raises(InputError, match="orders that the ledger keeps") as caught:
+        with pytest.raises(InputError, match="orders that the ledger stores") as caught:
             use(RenyiBudget(limits))
         assert caught.value.code is Code.OUT_OF_RANGE
         assert "1.25, 1.5" in caught.value.problems[0].help

@@ -103,7 +103,7 @@ def test_a_delta_out_of_range_is_refused(delta: Fraction) -> None:
 
 
 def test_an_order_off_the_grid_or_a_start_of_zero_is_refused() -> None:
-    with pytest.raises(InputError, match="does not keep the Renyi order 7"):
+    with pytest.raises(InputError, match="does not store the Renyi order 7"):
         renyi_odometer(Total(), order=Fraction(7), delta=DELTA_1E6)
     with pytest.raises(InputError, match="a start above 0"):
         zcdp_odometer(Total(), start=Fraction(0), delta=DELTA_1E6)

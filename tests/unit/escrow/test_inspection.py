@@ -30,7 +30,7 @@ WORTH_A_LOOK = [
     ("import numpy, socket", "import", "imports `socket`"),
     ("from sklearn import datasets", "import", "imports `sklearn.datasets`"),
     ("from sklearn.datasets import fetch_openml", "import", "fetch_openml"),
-    ("from . import other", "import", "beside it"),
+    ("from . import other", "import", "uses a relative import"),
     ("from math import *", "import", "imports `math.*`"),
     ("return eval(arguments['x'])", "reach", "uses `eval`"),
     ("f = open", "reach", "uses `open`"),
@@ -49,14 +49,14 @@ WORTH_A_LOOK = [
     ("return float(x < -3)", "threshold", "`x < -3`"),
     ("return float(3 < x)", "threshold", "`3 < x`"),
     ("return x == 'Kent'", "threshold", "`x == 'Kent'`"),
-    ("return x in ['Kent', 'Essex']", "threshold", "compares with a chosen value"),
+    ("return x in ['Kent', 'Essex']", "threshold", "compares with a constant"),
     ("C = 17\nreturn x > C", "threshold", "`x > C`"),
     ("C = [17, 18]\nreturn x in C", "threshold", "`x in C`"),
     ("C = 10 ** 4\nreturn x > C", "threshold", "`x > C`"),
     ("return x > float(arguments['c'])", "threshold", "arguments"),
-    ("x = tables['t']['rows'][0]", "cell", "by its place"),
-    ("x = rows[-1]", "cell", "by its place"),
-    ("x = found[3][1]", "cell", "by its place"),
+    ("x = tables['t']['rows'][0]", "cell", "by position"),
+    ("x = rows[-1]", "cell", "by position"),
+    ("x = found[3][1]", "cell", "by position"),
     ("return max(x)", "cell", "`max`"),
     ("return x.min()", "cell", "`min`"),
     ("return x.item() / 2", "cell", "`item`"),
@@ -119,7 +119,7 @@ def test_what_analysts_choose_beside_the_text_is_remarked() -> None:
     found = inspected(tasks.program(tasks.answers(), asked, installed()))
     assert [one.text for one in found.remarks] == [
         "`k` is 1: it reveals which row is the largest",
-        "answers are compared with 2 numbers of the analyst, which is few",
+        "answers are compared with 2 numbers from the analyst, which is few",
     ]
     rows += [[f"t{n}", n] for n in range(3)]
     asked = tasks.top_k_overlap(2, by="n", keys=["town"], reference=public)

@@ -287,7 +287,7 @@ def test_the_last_word_of_an_owner_counts_and_a_refusal_blocks() -> None:
     log.agree(digest, "quin", yes=False)
     log.refuses("platform", begin, "`quin` rejected")
     log.agree(digest, "olga", yes=False)
-    log.refuses("platform", begin, "`olga`, `quin` refused")
+    log.refuses("platform", begin, "`olga`, `quin` rejected")
     log.agree(digest, "quin")
     log.refuses("platform", begin, "`olga` rejected")
     log.agree(digest, "olga")
@@ -360,20 +360,20 @@ def test_rows_are_replaced_by_as_many_owners_as_must_agree() -> None:
     word = ApprovalGiven("data", "visits", content, True, ("owner",), "so")
     log.refuses("amir", word, "is not an owner")
     log.refuses("pavel", structs.replace(word, roles=("officer",)), "is not an")
-    log.refuses("pavel", structs.replace(word, id="wages"), "no version of .* waits")
-    log.refuses("pavel", structs.replace(word, content=SHA), "no version of .* waits")
+    log.refuses("pavel", structs.replace(word, id="wages"), "no version of .* awaits")
+    log.refuses("pavel", structs.replace(word, content=SHA), "no version of .* awaits")
     log.does("quin", structs.replace(word, approves=False))
     log.does("pavel", word)  # One refusal blocks.
     log.refuses("amir", proposal, "awaits its owners")
     log.does("quin", word)
-    log.refuses("quin", word, "no version of .* waits")
+    log.refuses("quin", word, "no version of .* awaits")
     assert data.newest == 2
     log.does("amir", proposal)
     # What is not agreed to can be shredded, and is agreed to no more.
     log.does("pavel", structs.replace(again, version=3))
     third = data.versions[3].content(Version("visits", 3))
     log.does("quin", DataShredded("visits", 3, "a mistake"))
-    log.refuses("olga", structs.replace(word, content=third), "no version of .* waits")
+    log.refuses("olga", structs.replace(word, content=third), "no version of .* awaits")
 
 
 @pytest.mark.spec("ESC-14")
@@ -533,7 +533,7 @@ def test_the_first_run_that_ends_is_the_one_that_counts() -> None:
     log.does("platform", FlowWithheld(task, 2, left))
     log.refuses("platform", FlowBegun(task, 3), "its results are withheld")
     late = FlowWithheld(task, 1, {"exact": "3" * 64, "private": "4" * 64})
-    log.refuses("platform", late, "it has results")
+    log.refuses("platform", late, "it already has results")
     log.does("platform", FlowFailed(task, 1))
     assert log.state.escrow.flow(task).results == left
 
@@ -547,7 +547,7 @@ def test_a_score_of_blocks_is_private_and_charged() -> None:
     for results, charges, why in (
         (BOTH, CHARGES, "is the only score"),
         (("exact",), CHARGES, "is the only score"),
-        (("private",), (), "is charged, and no other"),
+        (("private",), (), "only a score of blocks is charged"),
     ):
         terms = TaskTerms("{}", "wasm", 60, 512, results, 20, charges)
         one = log.asked(id="t-1", parent=query, terms=terms)
@@ -569,8 +569,8 @@ def test_what_goes_out_is_what_was_agreed_to() -> None:
         (OutputTerms(answers["exact"]), query, "not the private result"),
         (OutputTerms(left["private"]), task, "its predecessor is not a query"),
         (SignalTerms(left["exact"]), task, "not the private result"),
-        (SignalTerms(answers["private"]), query, "does not follow from a task"),
-        (RawSignalTerms(answers["exact"], 4), query, "does not follow from a task"),
+        (SignalTerms(answers["private"]), query, "its predecessor is not a task"),
+        (RawSignalTerms(answers["exact"], 4), query, "its predecessor is not a task"),
         (RawSignalTerms(left["private"], 4), task, "not the exact result"),
         (OutputTerms(SHA), query, "not the private result"),
         (OutputTerms(answers["private"]), SHA, "is not known"),
@@ -596,7 +596,9 @@ def test_bits_are_counted_by_who_is_told() -> None:
         "amir", ContractProposed(log.raw("s-2", 20), "why"), "5 are disclosed or"
     )
     second = log.propose(log.raw("s-2", 4, recipients=("bea",)))
-    log.refuses("amir", ContractProposed(log.raw("s-3", 1), "why"), "8 are told or")
+    log.refuses(
+        "amir", ContractProposed(log.raw("s-3", 1), "why"), "8 are disclosed or"
+    )
     log.does("amir", ContractWithdrawn(second, "no need"))
     third = log.propose(log.raw("s-3", 4, expires_at=at(3)))
     log.day = 3  # What ended and told nothing is free again.
@@ -661,7 +663,7 @@ def test_who_proposes_asks_for_themselves_or_owns_the_data() -> None:
     digest = log.state.escrow.names["q-1"]
     log.refuses("quin", ContractWithdrawn(digest, "no"), "neither its requester")
     log.does("pavel", ContractWithdrawn(digest, "no"))
-    log.refuses("amir", ContractWithdrawn(digest, "no"), "withdrawn before")
+    log.refuses("amir", ContractWithdrawn(digest, "no"), "already withdrawn")
     log.refuses("olga", word(log.state, digest), "withdrawn")
     log.agree(digest, "olga", yes=False)
     log.refuses("bea", word(log.state, digest), "owns none of its data")
@@ -728,7 +730,7 @@ def test_the_escrow_discloses_in_words_of_its_own() -> None:
     name, what = disclosure_of(digest), disclosed(second)
     assert "20 bins (at most 5 bits), to amir" in what
     other = DisclosureRecorded(name, "a map", (), EVERYTHING, "", {})
-    log.refuses("amir", other, "in other words")
+    log.refuses("amir", other, "described differently")
     right = DisclosureRecorded(name, what, (), EVERYTHING, "", {})
     log.refuses("olga", right, "is not given what it discloses")
     log.does("amir", right)

@@ -521,7 +521,7 @@ def test_the_picture_is_safe_and_says_the_same_in_words() -> None:
     assert [root.find(f"*[@id='{one}']") is not None for one in named] == [True, True]
     titles = [one.text for one in root.iterfind(".//s:g[@class]/s:title", space)]
     assert titles[0] == "x\"<&>\\ @s': eps: 1 per u<, binding"
-    assert (titles[1] or "").count("redundant by x\"<&>\\ @s'") == 5
+    assert (titles[1] or "").count("redundant: x\"<&>\\ @s'") == 5
     texts = ["".join(one.itertext()) for one in root.iterfind(".//s:text", space)]
     assert "and 2 more with the same mechanisms" in texts
     assert "per ユーザー" in texts

@@ -202,7 +202,7 @@ def test_a_smaller_unit_inherits_what_never_changes() -> None:
     assert cells_of("user", vocabulary) == ("c, which no user changes",)
     assert cells_of("user-day", vocabulary) == (
         "c, which no user-day, within one user, changes",
-        "each day, the present day and 6 before and after it",
+        "each day, the current day and 6 before and after it",
         "each user group, which no user-day leaves",
     )
     assert cells_of("user", compiled(POLICY).policy.vocabulary) == ()

@@ -116,7 +116,7 @@ def test_a_day_has_no_bound_where_its_user_has_none(tmp_path: Path) -> None:
                 "columns": ("session_id: {type: text}", ""),
                 "bounds": "{session: 5, user: 1000}",
             },
-            "does not follow from that for one `session` changes",
+            "does not follow from that for one `session`",
         ),
         (
             {"heading": "sampling: {unit: user-day, rate: 0.01}"},

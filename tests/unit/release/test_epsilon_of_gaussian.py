@@ -71,7 +71,7 @@ def test_eps_without_delta_says_what_to_write_and_shows_the_command() -> None:
     assert problem.code is Code.MISSING_KEY
     assert problem.message == "the noise of `gaussian` also needs `delta`"
     assert problem.help == (
-        "write `delta: …` as well, or `sigma`, which  modicum account mechanism"
+        "also write `delta: …`, or `sigma`, which  modicum account mechanism"
         " gaussian sensitivity=3 --for eps=1,delta=…  finds"
     )
     assert "needs `eps` too" in refused(delta=1e-6).message
@@ -146,7 +146,7 @@ def test_eps_of_several_units_is_refused() -> None:
     assert "`eps` has no privacy unit" in problem.message
     assert "user, day" in problem.message
     assert "modicum account mechanism gaussian" in problem.help
-    assert "names none" in refused(sensitivity={}, eps=1, delta=1e-6).message
+    assert "has none" in refused(sensitivity={}, eps=1, delta=1e-6).message
 
 
 def test_eps_beside_sigma_is_refused() -> None:

@@ -164,4 +164,4 @@ def test_a_step_that_a_server_may_have_heard_is_asked_for_to_the_end(
         ):
             there.submit(counts("x"))
         assert len(heard) == 2
-    assert any("nobody knows whether" in one for one in caught.value.problems[0].notes)
+    assert any("it is unknown whether" in one for one in caught.value.problems[0].notes)

@@ -216,7 +216,7 @@ def test_studies_that_contradict_themselves() -> None:
 
 @pytest.mark.parametrize("value", [0.0, nan, inf, -inf])
 def test_an_answer_that_nothing_is_a_part_of(value: float) -> None:
-    with pytest.raises(InputError, match="as a part of the answer"):
+    with pytest.raises(InputError, match="cannot be relative to the answer"):
         Reference(value, "public")
 
 

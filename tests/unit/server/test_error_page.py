@@ -39,6 +39,6 @@ def test_a_type_leads_to_its_code(settings: Settings) -> None:
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     assert page.headers["X-Content-Type-Options"] == "nosniff"
     assert code == "MOD831"
-    assert '<dt id="MOD831">MOD831</dt><dd>not authenticated</dd>' in page.text
+    assert '<dt id="MOD831">MOD831</dt><dd>not recognized</dd>' in page.text
     assert re.findall('<dt id="(.*?)">', page.text) == [one.value for one in Code]
     assert not re.search("<(script|style|link|img|form)", page.text)

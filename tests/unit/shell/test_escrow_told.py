@@ -131,7 +131,7 @@ def test_contracts_are_told_with_who_asked_and_who_agreed(world: World) -> None:
     assert out["parent"] == query["digest"]
     assert out["result"] == run["results"]["private"]
     assert not out["let_go"]
-    assert "`pavel` refused" in said(stated(world))
+    assert "`pavel` rejected" in said(stated(world))
 
 
 def test_what_was_asked_of_the_data_is_told_by_digest_only(scored: World) -> None:
@@ -252,7 +252,7 @@ def test_the_command_prints_the_bits(scored: World) -> None:
     assert "bits" not in CliRunner().invoke(app, words).stdout
     scored.agree("raw")
     scored.office("bea").receive("raw")
-    line = "  bea was told 5 bits of people, not differentially private; 20 are allowed"
+    line = "  bea received 5 bits of people, not differentially private; 20 are allowed"
     assert line in CliRunner().invoke(app, words).stdout.splitlines()
 
 

@@ -30,7 +30,7 @@ def test_who_has_no_answer_submits_again_but_looks_before_a_step(
     (problem,) = caught.value.problems
     assert problem.code is Code.LEDGER_UNWRITABLE
     assert "submit again: the same id" in problem.help
-    assert "after `start` or `publish`, look first" in problem.help
+    assert "after `start` or `publish`, check first" in problem.help
 
 
 def test_who_only_reads_tries_again() -> None:

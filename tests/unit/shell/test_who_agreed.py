@@ -104,8 +104,8 @@ def test_a_change_of_the_policy_is_told_from_its_proposal_on(office: Office) -> 
     assert "Nothing awaits approval." in text
     assert "Pending approvals" not in text
     assert (
-        "Somebody agreed or refused 4 times. Signed: 2, and all signatures are valid;"
-        " by a key that the policy of the day names for whoever spoke: 1."
+        "People voted 4 times. Signed votes: 2, and all signatures are valid; signed"
+        " by a key that the policy then listed for the voter: 1."
     ) in text
     assert (
         "more room | pavel refuses (entry 3); pavel refuses (entry 4); pavel agrees"

@@ -201,7 +201,7 @@ def test_what_is_out_and_denied_is_told_to_be_counted_nowhere(tmp_path: Path) ->
         publish: [
             one
             for one in ws.submit(counts("x", rho="0.015"), publish=publish).notices
-            if "not counted" in one
+            if "not charged" in one
         ]
         for publish in (False, True, True)
     }

@@ -532,7 +532,7 @@ def test_data_is_registered_by_those_who_own_it(world: World) -> None:
     other = TABLES.replace("  people:", "  visits:")
     with pytest.raises(InputError, match="has no owners"):
         world.office("amir").register("visits", ROWS, Declared(other))
-    with pytest.raises(InputError, match="declares no table `people`"):
+    with pytest.raises(InputError, match="does not declare the table `people`"):
         world.office("olga").register("people", ROWS, Declared(other))
     with pytest.raises(ConflictError, match="other owners or limits"):
         world.office("olga").register(
@@ -546,7 +546,7 @@ def test_data_is_registered_by_those_who_own_it(world: World) -> None:
     amir = world.office("amir")
     asked = amir.ask_query(Purpose("q", "to know"), [query("r-1")])
     assert asked.contract.data["people"].number == 1
-    with pytest.raises(ConflictError, match=r"no version of .* waits"):
+    with pytest.raises(ConflictError, match=r"no version of .* awaits"):
         world.office("olga").approve_data(Version("people", 1), reason="so it is")
     with pytest.raises(ConflictError, match="is not an owner"):
         amir.approve_data(found, reason="so it is")

@@ -562,7 +562,7 @@ def test_a_stopped_search_says_how_many_variants_it_looked_at(
     compiled = policy("substitute")
     full = [release("before", mechanism(cost=costs("0.5"), where={"country": "CH"}))]
     fit = largest_fit(trials(release("asked", mechanism()), compiled, full), "where")
-    assert any("looked at 2 variants and stopped" in line for line in fit.why)
+    assert any("tried 2 variants and stopped" in line for line in fit.why)
 
 
 # --- what nobody has data of ----------------------------------------------------------

@@ -202,7 +202,7 @@ def test_a_clock_that_is_years_ahead_writes_nothing(tmp_path: Path, now: str) ->
     path = tmp_path / "ledger.db"
     at(path, NOON).submit(counts("r-1", rho="0.001"), reserve_seconds=3600)
     before = path.read_bytes()
-    with pytest.raises(UnavailableError, match="the clock says") as caught:
+    with pytest.raises(UnavailableError, match="the clock shows") as caught:
         at(path, now).submit(counts("r-2", rho="0.001"))
     assert caught.value.code is Code.LEDGER_UNWRITABLE
     assert path.read_bytes() == before

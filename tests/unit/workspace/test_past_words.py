@@ -413,4 +413,4 @@ def test_diff_simulate_and_activate_name_what_is_in_the_way(
     accepting = ("--reason", "x", "--accept-conflict", "attribute:page")
     done = run("policy", "activate", "next.yaml", *accepting)
     assert done.exit_code == 0
-    assert "  accepted  attribute:page is gone\n" in done.stdout
+    assert "  accepted  attribute:page is removed\n" in done.stdout

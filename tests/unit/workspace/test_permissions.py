@@ -166,7 +166,7 @@ def test_programs_decide_nothing_that_people_decide() -> None:
         assert not program.may(action)
         with pytest.raises(AccessError, match="is not authorized") as caught:
             program.must(action)
-        assert "a person does this" in caught.value.problems[0].help
+        assert "only a person may do this" in caught.value.problems[0].help
 
 
 @pytest.mark.parametrize(("one", "other"), [*combinations(Role, 2)])

@@ -189,8 +189,8 @@ def test_who_agreed_and_plans_is_told_why_that_does_not_count(tmp_path: Path) ->
     olga.governance.approve(wanted, reason="needed")
     assert olga.rounds.plan(requests(wanted)).why_not("b") == (
         "1 of officer must approve it first:  modicum release approve FILE",
-        "`olga` agreed, but asks for it by planning it: let somebody else plan, or"
-        " agree",
+        "`olga` approved it, but requests it by planning it: somebody else must"
+        " plan, or approve",
     )
     pavel = Workspace(ws._store, ws._clock, policy=None, actor="pavel")
     assert pavel.rounds.plan(requests(wanted)).accepted == ("b",)
@@ -354,8 +354,8 @@ def test_a_plan_of_another_policy_or_round_is_stale(tmp_path: Path) -> None:
     for one, why in (
         (forged(plan, policy="0" * 64), "the active policy has changed"),
         (forged(plan, round="round-2"), "the round `round-3` is open"),
-        (forged(plan, head="0" * 64), "less by now"),
-        (forged(plan, seq=plan.seq - 1), "less by now"),
+        (forged(plan, head="0" * 64), "the remaining budget may have changed"),
+        (forged(plan, seq=plan.seq - 1), "the remaining budget may have changed"),
     ):
         with pytest.raises(StaleError) as stale:
             ws.rounds.commit(one)
@@ -405,7 +405,7 @@ def test_a_forged_plan_reserves_nothing_twice(tmp_path: Path) -> None:
         ws.rounds.commit(forged(plan, accepted=("there",), asked=eager))
     other = requests(described("there", "0.02"))
     assert ws.rounds.plan(other).why_not("there") == (
-        "it is reserved already as another one",
+        "it is already reserved as another one",
     )
 
 

@@ -56,7 +56,7 @@ def test_nobody_else_does_and_nothing_is_written(acting: As, person: str) -> Non
         assert problem.code is Code.NEEDS_APPROVAL
         assert f"`{person}`" in problem.message
         assert "planner or head" in problem.message
-        spelled = any("names `ben`" in note for note in problem.notes)
+        spelled = any("has `ben`" in note for note in problem.notes)
         assert spelled is (person.casefold() == "ben")
     assert acting("ben").state().seq == before
 

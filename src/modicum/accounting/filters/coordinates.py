@@ -209,7 +209,7 @@ def grid_index(order: Fraction) -> int:
         >>> grid_index(Fraction(7))
         Traceback (most recent call last):
             ...
-        modicum.core.errors.InputError: the ledger does not keep the Renyi order 7
+        modicum.core.errors.InputError: the ledger does not store the Renyi order 7
     """
     if order not in ORDERS:
         raise InputError(

@@ -256,7 +256,7 @@ def read_question(node: Node) -> Question:
         >>> read_question(from_python({**document, "entries": [entry, entry]}))
         Traceback (most recent call last):
             ...
-        modicum.core.errors.InputError: two entries are called `a`
+        modicum.core.errors.InputError: two entries are named `a`
     """
     fields = Fields(node, "the document")
     take_format(fields, FORMAT)

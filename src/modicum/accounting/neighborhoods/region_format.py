@@ -95,7 +95,7 @@ def read_region(node: Node, axes: Mapping[str, Axis]) -> Region:
         >>> read_region(from_python({"day": [2, 9]}), axes)
         Traceback (most recent call last):
             ...
-        modicum.core.errors.InputError: the span [2, 9) of `day` leaves its axis [0, 7)
+        modicum.core.errors.InputError: the span [2, 9) of `day` exceeds its axis [0, 7)
     """
     boxes = node.items if isinstance(node, Items) else (node,)
     if not boxes:

@@ -163,7 +163,7 @@ def checked(region: Region, axes: Mapping[str, Axis]) -> Region:
         >>> checked(({"day": Span(Fraction(6), Fraction(8))},), axes)
         Traceback (most recent call last):
             ...
-        modicum.core.errors.InputError: the span [6, 8) of `day` leaves its axis [0, 7)
+        modicum.core.errors.InputError: the span [6, 8) of `day` exceeds its axis [0, 7)
     """
     return tuple(box for box in region if _holds_something(box, axes))
 

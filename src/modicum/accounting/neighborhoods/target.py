@@ -116,7 +116,7 @@ def axes_by_name(axes: Sequence[Axis]) -> dict[str, Axis]:
         >>> axes_by_name([day, day])
         Traceback (most recent call last):
             ...
-        modicum.core.errors.InputError: two axes are called `day`
+        modicum.core.errors.InputError: two axes are named `day`
     """
     found: dict[str, Axis] = {}
     for axis in axes:

@@ -63,7 +63,7 @@ def read_target(
         >>> read_target(from_python({"label": "sx"}), {}, ["sex"])
         Traceback (most recent call last):
             ...
-        modicum.core.errors.InputError: no axis and no `reads` names `sx`
+        modicum.core.errors.InputError: no axis and no `reads` contains `sx`
     """
     if isinstance(node, Scalar):
         return _SIMPLE[choice(node, "target", _SIMPLE, Code.UNKNOWN_CHOICE)]

@@ -35,7 +35,7 @@ def writing_to(path: Path | None) -> Iterator[Write]:
         return
     text_of = _form(path)
     if path.exists():
-        raise _refused(path, "it exists", "name another file, or remove it")
+        raise _refused(path, "it already exists", "use another file, or remove it")
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
@@ -130,7 +130,7 @@ def _cell(value: Fraction | None) -> str:
 def _form(path: Path) -> Callable[[Answers], str]:
     forms = {".csv": to_csv, ".json": to_json}
     if path.suffix.lower() not in forms:
-        raise _refused(path, "its name has no known ending", "end it in .csv or .json")
+        raise _refused(path, "unknown file format", "end it in .csv or .json")
     return forms[path.suffix.lower()]
 
 
