@@ -143,7 +143,7 @@ def test_a_missing_ledger_is_an_error_unless_a_policy_begins_one(folder: Path) -
     asked = document("release", "check", "one.yaml", exit_code=2)
     assert asked["error"]["code"] == "MOD701"
     begun = document("release", "check", "one.yaml", "--policy", "policy.yaml")
-    assert any("holds nothing yet" in notice for notice in begun["notices"])
+    assert any("is empty" in notice for notice in begun["notices"])
     for args in (("status",), ("ledger", "list"), ("ledger", "verify")):
         assert document(*args, exit_code=2)["error"]["code"] == "MOD701"
     assert not (folder / "ledger.db").exists()

@@ -334,7 +334,7 @@ def test_another_key_than_the_one_that_signed_is_named(folder: Path) -> None:
     assert "perhaps you gave another key" in said
     assert "keep both" not in said
     said = run(*named, "--require-checkpoint", exit_code=6)
-    assert f"was signed by {signed_by}…" in said
+    assert f"were signed by {signed_by}…" in said
     assert "name the key with" not in said
     said = run("ledger", "verify", "--require-checkpoint", exit_code=6)
     assert "name the key with  --public-key" in said

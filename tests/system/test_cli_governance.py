@@ -190,7 +190,7 @@ def test_what_can_be_no_path_is_an_id(identifier: str) -> None:
     for command in (("approve", *who), ("reject", *who), ("approvals",)):
         name, *rest = command
         told = run("release", name, identifier, *rest, code=Exit.INVALID)
-        verb = "asks for" if name == "approve" else "spoke about"
+        verb = "has requested" if name == "approve" else "has voted on"
         assert f"nobody {verb} a release" in told
 
 

@@ -162,7 +162,7 @@ def test_two_people_correct_past_releases() -> None:
     assert "old-2" in run("request", "list")
     approve = ("release", "approve", "past.json", "--reason", "I read the job")
     run(*approve, "--actor", "ann", code=Exit.NEEDS_APPROVAL)
-    assert "day: over in every period" in run("status")
+    assert "day: over the limit in every period" in run("status")
     agreed = run(*approve, "--actor", "bob")
     assert "correction of release `old-0` approved by bob" in agreed
     assert "`requester`" not in agreed

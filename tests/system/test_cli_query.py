@@ -178,7 +178,7 @@ def test_a_plan_as_json_tells_how_keys_are_told() -> None:
     found = document("query", "plan", "views.yaml", code=Exit.DENIED)
     keys = found["keys"]
     assert keys["name"] == "keys"
-    assert f"told from {keys['threshold']} on" in "".join(found["derivation"])
+    assert f"threshold {keys['threshold']}:" in "".join(found["derivation"])
     assert float(keys["losses"]["user-day"]["delta"]) <= 1e-7
     write("views")
     assert document("query", "plan", "views.yaml")["keys"] is None

@@ -65,7 +65,7 @@ def not_read(
 _SORTED: Final = Reason("sort and cut the answer, at no cost", "leave it out")
 _FILTERED: Final = Reason(
     "dropping groups by their exact value would reveal it",
-    "remove it, and drop groups of the answer: that costs nothing",
+    "leave it out, and drop groups of the answer: that costs nothing",
 )
 _ONE_QUERY: Final = Reason(
     "one query is one SELECT over declared tables", "write one query for each SELECT"

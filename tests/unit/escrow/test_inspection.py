@@ -125,7 +125,7 @@ def test_what_analysts_choose_beside_the_text_is_remarked() -> None:
     asked = tasks.top_k_overlap(2, by="n", keys=["town"], reference=public)
     found = inspected(tasks.program(tasks.answers(), asked, installed()))
     assert [one.text for one in found.remarks] == [
-        "answers are compared with 5 numbers of the analyst"
+        "answers are compared with 5 numbers from the analyst"
     ]
     own = tasks.own(HEAD + "    return None", arguments={"c": "17"})
     assert [one.text for one in inspected(own).remarks] == ["is given `c`"]

@@ -573,7 +573,7 @@ def test_what_goes_out_is_what_was_agreed_to() -> None:
         (RawSignalTerms(answers["exact"], 4), query, "its predecessor is not a task"),
         (RawSignalTerms(left["private"], 4), task, "not the exact result"),
         (OutputTerms(SHA), query, "not the private result"),
-        (OutputTerms(answers["private"]), SHA, "is not known"),
+        (OutputTerms(answers["private"]), SHA, "predecessor is unknown"),
     ):
         contract = log.asked(id="o", parent=parent, terms=wrong, **out)
         log.refuses("amir", ContractProposed(contract, "why"), why)
@@ -609,7 +609,9 @@ def test_bits_are_counted_by_who_is_told() -> None:
     log.does("amir", ContractWithdrawn(first, "seen"))
     log.day = 21  # What was told stays told.
     late = {"expires_at": at(30)}
-    log.refuses("amir", ContractProposed(log.raw("s-5", 8, **late), "x"), "5 are told")
+    log.refuses(
+        "amir", ContractProposed(log.raw("s-5", 8, **late), "x"), "5 are disclosed"
+    )
     log.propose(log.raw("s-5", 7, **late))
     assert log.state.escrow.flow(third).released == 0
 
@@ -732,7 +734,7 @@ def test_the_escrow_discloses_in_words_of_its_own() -> None:
     other = DisclosureRecorded(name, "a map", (), EVERYTHING, "", {})
     log.refuses("amir", other, "described differently")
     right = DisclosureRecorded(name, what, (), EVERYTHING, "", {})
-    log.refuses("olga", right, "is not given what it discloses")
+    log.refuses("olga", right, "is not a recipient of its disclosure")
     log.does("amir", right)
 
 

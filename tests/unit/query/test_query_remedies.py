@@ -171,7 +171,7 @@ def test_what_is_to_be_left_out_is_marked_and_the_rest_is_read(
 ) -> None:
     problem = problem_of(sql)
     assert marked(problem) == caret
-    assert any(one in problem.help for one in ("remove", "alone"))
+    assert any(one in problem.help for one in ("leave", "alone"))
     parse_query(remedied, RESERVED)
 
 

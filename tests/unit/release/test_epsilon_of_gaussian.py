@@ -74,7 +74,7 @@ def test_eps_without_delta_says_what_to_write_and_shows_the_command() -> None:
         "also write `delta: …`, or `sigma`, which  modicum account mechanism"
         " gaussian sensitivity=3 --for eps=1,delta=…  finds"
     )
-    assert "needs `eps` too" in refused(delta=1e-6).message
+    assert "also needs `eps`" in refused(delta=1e-6).message
 
 
 def test_epsilon_is_told_to_be_called_eps() -> None:

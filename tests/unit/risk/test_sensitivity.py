@@ -107,10 +107,10 @@ def test_sensitivities_of_persons_with_several_rows(
 @pytest.mark.parametrize(
     ("outputs", "unit", "bounds", "word"),
     [
-        ("SUM(x)", None, PublicBounds({}), "has no bound"),
+        ("SUM(x)", None, PublicBounds({}), "have no bound"),
         ("COUNT(*)", "u", PublicBounds({}), "any number of rows"),
         ("SUM(x) / 2", None, bound(0, 1), "more than one aggregate"),
-        ("SUM(x + 1)", None, PublicBounds({"x": read_bounds(0, 1)}), "has no bound"),
+        ("SUM(x + 1)", None, PublicBounds({"x": read_bounds(0, 1)}), "have no bound"),
     ],
 )
 def test_what_has_no_public_sensitivity_says_what_is_missing(

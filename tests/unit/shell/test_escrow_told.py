@@ -182,7 +182,7 @@ def test_a_score_on_exact_answers_is_told_loudly_in_bits(scored: World) -> None:
     assert raw["disclosed"]["seq"] < raw["let_go"][0]["seq"]
     text = page(stated(scored))
     assert "Scores on exact answers were disclosed under 1 contract." in text
-    assert text.index("went out under") < text.index("Verification")
+    assert text.index("were disclosed under") < text.index("Verification")
     assert "5 bits outside differential privacy" in said(stated(scored))
 
 

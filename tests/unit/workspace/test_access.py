@@ -233,17 +233,17 @@ def test_sql_warns_of_what_it_cannot_see_to(tmp_path: Path) -> None:
     ws = begun(tmp_path)
     ws.submit(described("r-1", **PART))
     ws.submit(described("r-2", attributes=["diagnosis"], contribution_bound={}))
-    remark = '-- "patient_id" is none of the columns: who reads only these cannot'
+    remark = '-- "patient_id" is not among the columns: a reader of only these'
     lines = list(sql_filters(exported(ws, "r-1")))
     assert any("ANSI_QUOTES" in one and "EVERY ROW" in one for one in lines)
     assert sum(one.startswith(remark) for one in lines) == 1
     assert not any(
-        "none of the columns" in one for one in sql_filters(exported(ws, "r-2"))
+        "not among the columns" in one for one in sql_filters(exported(ws, "r-2"))
     )
     called = exported_access(
         ws, Wanted(("r-1",)), Columns(named={"diagnosis": "patient_id"})
     )
-    assert not any("none of the columns" in one for one in sql_filters(called))
+    assert not any("not among the columns" in one for one in sql_filters(called))
     assert all(one.startswith(("--", "WHERE ")) for one in lines)
     ws.start("r-1")
     policies = list(postgresql_policies(exported(ws, "r-1"), "visits"))

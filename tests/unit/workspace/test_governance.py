@@ -418,7 +418,7 @@ def test_a_rule_over_its_limit_denies_in_the_cells_that_are_over(
     with pytest.raises(InputError) as caught:
         office.activate(tight, reason="less")
     told = caught.value.render()
-    assert "it then denies what it is about, in the cells over the limit:" in told
+    assert "it then denies what it matches, in the cells over the limit:" in told
     office.activate(tight, reason="less", accept=["global"])
     for region, allowed in (("EU", False), ("US", True)):
         tiny = counts(f"tiny-{region}", rho="1e-9", where={"region": region})

@@ -77,7 +77,7 @@ def test_a_release_that_is_denied_hears_of_others_without_periods(
     denied = ws.check(views("asked", periods="2026-04-27"))
     told = denied.explain()
     cause = (
-        "3 releases is charged to every period, because their `periods` are missing:"
+        "3 releases are charged to every period, because their `periods` are missing:"
         " old-0, old-1, old-2"
     )
     assert cause in told

@@ -76,7 +76,7 @@ def test_options_come_in_order_and_say_what_they_mean() -> None:
     assert by_kind["periods"].why[0] == "without 2026-04"
     gone = "pay @standard no longer matches"
     assert gone in by_kind["attribute"].why
-    assert "does not look at pay" in by_kind["attribute"].only_if
+    assert "does not use pay" in by_kind["attribute"].only_if
     assert "is true of all of it" in by_kind["label"].only_if
     assert by_kind["label"].release["ml"] == "black-box"
     assert "ml: black-box" in by_kind["label"].text

@@ -203,6 +203,6 @@ def test_what_somebody_may_not_is_told_in_a_sentence() -> None:
     for action, words in IN_WORDS.items():
         with pytest.raises(AccessError) as caught:
             Identity("ann", {}).must(action)
-        assert caught.value.problems[0].message == f"`ann` may not {words}"
+        assert caught.value.problems[0].message == f"`ann` is not authorized to {words}"
         # The verb is that of the action itself.
         assert words.split()[0] == action.value.split("-")[0] or action is Action.REMARK

@@ -57,11 +57,11 @@ _ONE_COLUMN: Final = Reason(
 )
 _NO_COLUMN: Final = Reason(
     "a condition compares one column with a value",
-    "remove it: it has no effect on a row",
+    "leave it out: it has no effect on a row",
 )
 _OF_GROUPS: Final = Reason(
     "conditions apply to single rows",
-    "remove it, and drop groups of the answer: that costs nothing",
+    "leave it out, and drop groups of the answer: that costs nothing",
 )
 
 _ITSELF: Final = Reason(
@@ -150,7 +150,7 @@ def _not_one_column(node: exp.Expr, scope: Scope) -> Exception:
             return name_for_value(one, scope.sql)
     left, right = columns
     if type(node) is exp.EQ and left.name == right.name:
-        remedy = f"write JOIN … USING ({left.name[:60]}) after FROM, and remove it"
+        remedy = f"write JOIN … USING ({left.name[:60]}) after FROM, and leave it out"
         reason = Reason("joins are not conditions", remedy)
         return scope.sql.unread(node, reason)
     return scope.sql.unread(node, _ONE_COLUMN)

@@ -57,7 +57,7 @@ def _table(node: exp.Expr, sql: SqlText, tables: Tables) -> Named:
         reason = Reason("a query reads declared tables only")
         raise sql.unread(node, reason)
     if node.args.get("db") is not None:
-        reason = Reason("tables must be in the tables file", "write only the name")
+        reason = Reason("tables must be in the tables file", "write the name alone")
         raise sql.unread(node.args["db"], reason)
     only(sql, node, ("this", "alias"))
     spend_name(sql, node.this)

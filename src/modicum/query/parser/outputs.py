@@ -143,7 +143,7 @@ def _refuse_computed(node: exp.Expr, scope: Scope) -> None:
     if not any(is_aggregate(one) for one in node.walk()):
         return
     if type(node) is exp.Paren:
-        raise scope.sql.unread(node, Reason("", "remove the brackets"))
+        raise scope.sql.unread(node, Reason("", "leave the brackets out"))
     is_rounded = type(node) is exp.Round  # Which is known by its name.
     raise scope.sql.unread(node, None if is_rounded else COMPUTED)
 
