@@ -456,9 +456,9 @@ def _discloses(log: list[Plain], body: Plain, by: str) -> bool:
     if contract is None or contract["flow"] != "raw-signal":
         return True
     bins = contract["terms"]["bins"]
-    form = f"one of {bins} bins" if bins else "exactly"
+    form = f"one of {bins} bins" if bins else "as it is"
     said = (
-        f"the score of a program on exact answers, released {form}"
+        f"the score of a program on exact answers, told {form}"
         f" (at most {_bits(contract)} bits), to {', '.join(contract['recipients'])}"
     )
     return by in contract["recipients"] and body["what"] == said

@@ -337,7 +337,7 @@ def test_another_key_than_the_one_that_signed_is_named(folder: Path) -> None:
     assert f"were signed by {signed_by}…" in said
     assert "name the key with" not in said
     said = run("ledger", "verify", "--require-checkpoint", exit_code=6)
-    assert "name the key with  --public-key" in said
+    assert "give the key with  --public-key" in said
 
 
 def test_a_bundle_is_not_a_ledger_and_not_read_beside_one(

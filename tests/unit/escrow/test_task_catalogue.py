@@ -203,7 +203,7 @@ def said_of(call: str) -> str:
     return caught.value.render()
 
 
-@pytest.mark.skipif(not REGENERATE, reason="the gallery stays exactly")
+@pytest.mark.skipif(not REGENERATE, reason="the gallery stays as it is")
 def test_the_gallery_is_written_anew() -> None:
     blocks = (call + _BETWEEN + said_of(call) for call, _ in CASES)
     GALLERY.write_text(_APART.join(blocks) + "\n", encoding="utf-8")

@@ -582,7 +582,7 @@ def test_what_goes_out_is_what_was_agreed_to() -> None:
     )
     log.agree(output, "olga")
     log.refuses("bea", FlowReleased(output, "bea"), "not among its recipients")
-    log.refuses("amir", FlowReleased(query, "amir"), "it lets nothing go")
+    log.refuses("amir", FlowReleased(query, "amir"), "it discloses nothing")
     log.refuses("platform", FlowBegun(output, 1), "nothing runs under it")
     log.does("amir", FlowReleased(output, "amir"))
 

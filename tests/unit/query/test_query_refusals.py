@@ -40,7 +40,7 @@ def said_of(sql: str) -> str:
     return caught.value.render()
 
 
-@pytest.mark.skipif(not REGENERATE, reason="the gallery stays exactly")
+@pytest.mark.skipif(not REGENERATE, reason="the gallery stays as it is")
 def test_the_gallery_is_written_anew() -> None:
     blocks = (sql + _BETWEEN + said_of(sql) for sql, _ in CASES)
     GALLERY.write_text(_APART.join(blocks) + "\n", encoding="utf-8")

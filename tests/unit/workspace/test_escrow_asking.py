@@ -195,7 +195,7 @@ def test_how_much_others_were_told_is_theirs_to_know(world: World) -> None:
     assert "`amir` may receive 12 bits of `people`" in told
     assert "this would exceed that" in told
     assert "10" not in told
-    with pytest.raises(ConflictError, match="`amir` may be told 12 bits"):
+    with pytest.raises(ConflictError, match="`amir` may receive 12 bits"):
         ask_raw(world, "cora", "raw-4", "AMIR ")  # It is the same person.
     with pytest.raises(ConflictError, match="`zoe` may be told 12 bits"):
         ask_raw(world, "cora", "raw-4", "zoe")

@@ -77,7 +77,7 @@ def test_options_come_in_order_and_say_what_they_mean() -> None:
     gone = "pay @standard no longer matches"
     assert gone in by_kind["attribute"].why
     assert "does not use pay" in by_kind["attribute"].only_if
-    assert "is true of all of it" in by_kind["label"].only_if
+    assert "is true of the whole release" in by_kind["label"].only_if
     assert by_kind["label"].release["ml"] == "black-box"
     assert "ml: black-box" in by_kind["label"].text
     assert by_kind["mechanism"].view.only_if is None

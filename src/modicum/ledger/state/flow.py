@@ -103,9 +103,9 @@ def disclosed(contract: Contract) -> str:
     """Return what the ledger says of a score on exact answers that goes out."""
     terms = contract.terms
     assert isinstance(terms, RawSignalTerms)
-    form = f"one of {terms.bins} bins" if terms.bins else "exactly"
+    form = f"one of {terms.bins} bins" if terms.bins else "as it is"
     return (
-        f"the score of a program on exact answers, released {form}"
+        f"the score of a program on exact answers, told {form}"
         f" (at most {terms.bits} bits), to {', '.join(contract.recipients)}"
     )
 
