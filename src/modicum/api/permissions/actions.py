@@ -96,7 +96,7 @@ IN_WORDS: Final[Mapping[Action, str]] = {
     Action.ANALYZE_RISK: "analyze risk",
     Action.READ_DATA: "read the registered data",
     Action.REGISTER_DATA: "register or shred data",
-    Action.ASK_CONTRACT: "request a flow of data",
+    Action.ASK_CONTRACT: "ask for a flow of data",
     Action.TAKE_PART: "take part in contracts",
     Action.READ_CONTRACTS: "read the contracts of others",
     Action.APPROVE_CONTRACT: "approve a contract",
