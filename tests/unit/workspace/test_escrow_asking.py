@@ -197,6 +197,6 @@ def test_how_much_others_were_told_is_theirs_to_know(world: World) -> None:
     assert "10" not in told
     with pytest.raises(ConflictError, match="`amir` may receive 12 bits"):
         ask_raw(world, "cora", "raw-4", "AMIR ")  # It is the same person.
-    with pytest.raises(ConflictError, match="`zoe` may be told 12 bits"):
+    with pytest.raises(ConflictError, match="`zoe` may receive 12 bits"):
         ask_raw(world, "cora", "raw-4", "zoe")
     ask_raw(world, "cora", "raw-5")
