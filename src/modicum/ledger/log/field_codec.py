@@ -255,5 +255,10 @@ def codecs_of(
         codecs: How fields are stored, by their declared types.
         but: A field that is left out.
     """
-    declared = own.__annotations__.items()
-    return {name: codecs[kind] for name, kind in declared if name != but}
+    declared = {
+        name: kind
+        for base in reversed(own.__mro__)
+        for name, kind in vars(base).get("__annotations__", {}).items()
+        if name != but and not kind.startswith("ClassVar")
+    }
+    return {name: codecs[kind] for name, kind in declared.items()}
