@@ -12,7 +12,7 @@ from modicum.api.schema.shape import Amount, Column, Digest, Shape
 
 
 class NamedPolicy(Shape, frozen=True, kw_only=True):
-    """The policy that an answer goes by.
+    """The policy that an answer is based on.
 
     Attributes:
         name: Its name.
@@ -26,14 +26,14 @@ class NamedPolicy(Shape, frozen=True, kw_only=True):
 
 
 class ApproxDp(Shape, frozen=True, kw_only=True):
-    """The tightest known epsilon, for information.
+    """The tightest known epsilon, for information only.
 
     Attributes:
         delta: At this δ.
         before: Before.
         alone: This release by itself.
         together: Both.
-        method: How `together` was found: `pure`, `zcdp`, `rdp(16)`.
+        method: How `together` was computed: `pure`, `zcdp`, `rdp(16)`.
     """
 
     delta: float
@@ -44,12 +44,12 @@ class ApproxDp(Shape, frozen=True, kw_only=True):
 
 
 class Approval(Shape, frozen=True, kw_only=True):
-    """Who must agree.
+    """A required approval.
 
     Attributes:
         need: How many people.
         roles: The roles that they may have.
-        requester_may_approve: Whether who asks may be one of them.
+        requester_may_approve: Whether the requester counts as an approver.
     """
 
     need: int
@@ -58,14 +58,14 @@ class Approval(Shape, frozen=True, kw_only=True):
 
 
 class RuleLimit(Shape, frozen=True, kw_only=True):
-    """A rule, and what it admits.
+    """A rule and its limit.
 
     Attributes:
         rule: Its id.
         unit: Its privacy unit.
         measure: The scale of the amounts: `eps`, `rho`, `mu2` (μ squared), `delta`
             or, where only a part is unlocked, a Rényi order such as `rdp(8)`.
-        limit: The most that may be charged.
+        limit: The maximum charge.
     """
 
     rule: Annotated[str, Column("RULE", 1)]
@@ -75,17 +75,17 @@ class RuleLimit(Shape, frozen=True, kw_only=True):
 
 
 class RuleSpent(RuleLimit, frozen=True, kw_only=True):
-    """What a rule was charged in its fullest cell, and what it admits.
+    """The spent budget of a rule in its fullest cell, and its limit.
 
     Attributes:
-        spent: What it was charged.
+        spent: The spent budget.
     """
 
     spent: Amount
 
 
 class RuleFinding(RuleLimit, frozen=True, kw_only=True):
-    """What a rule finds in its fullest cell.
+    """The state of a rule in its fullest cell.
 
     Attributes:
         cell: The cell, which the amounts are about: whose rows, of when; None if the
@@ -98,7 +98,7 @@ class RuleFinding(RuleLimit, frozen=True, kw_only=True):
         approx_dp: The tightest known ε, for information; None if the policy names no
             delta.
         when: The predicate.
-        source: The places it comes from, as `file:line:column`.
+        source: The places of its definition, as `file:line:column`.
     """
 
     cell: Annotated[str | None, Column("FULLEST CELL", 7, wraps=True)]
@@ -112,11 +112,11 @@ class RuleFinding(RuleLimit, frozen=True, kw_only=True):
 
 
 class RuleStanding(RuleFinding, frozen=True, kw_only=True):
-    """Where a rule stands.
+    """The budget status of a rule.
 
     Attributes:
         stage: Always `history`.
-        spent: What it was charged.
+        spent: The spent budget.
         state: `ok`, `near` (from four fifths of the limit), `OVER` or `not limited`.
     """
 
@@ -126,7 +126,7 @@ class RuleStanding(RuleFinding, frozen=True, kw_only=True):
 
 
 class ActivePolicy(Shape, frozen=True, kw_only=True):
-    """The policy that holds.
+    """The active policy.
 
     Attributes:
         name: Its name.
@@ -140,7 +140,7 @@ class ActivePolicy(Shape, frozen=True, kw_only=True):
 
 
 class PolicyStatus(Shape, frozen=True, kw_only=True):
-    """The policy that an answer goes by, and the ledger that it is about.
+    """The policy and the ledger that an answer is based on.
 
     Attributes:
         policy: The policy that the rules are from.
@@ -158,7 +158,7 @@ class PolicyStatus(Shape, frozen=True, kw_only=True):
 
 
 class Status(PolicyStatus, frozen=True, kw_only=True):
-    """Where every rule over history stands.
+    """The status of every rule over history.
 
     Attributes:
         rules: The rules, in the policy's order.
@@ -182,7 +182,7 @@ class RulePage(PolicyStatus, frozen=True, kw_only=True):
 
 
 class RuleBalance(RuleSpent, frozen=True, kw_only=True):
-    """What the fullest cell of a rule was charged, and by whom.
+    """What the fullest cell of a rule was charged, and by which releases.
 
     Attributes:
         cell: The cell; None if the rule has one cell only.
@@ -193,7 +193,8 @@ class RuleBalance(RuleSpent, frozen=True, kw_only=True):
             nothing is enforced.
         releases: How many releases were charged there.
         spenders: The largest of them, the largest first.
-        nearby: What was charged for others, if segments are too many to separate.
+        nearby: What neighboring cells were charged, if segments are too many to
+            separate.
         ledger: The entry that it was computed on.
     """
 
@@ -249,7 +250,7 @@ class PolicyText(PolicyItem, frozen=True, kw_only=True):
 
 
 class Lint(Shape, frozen=True, kw_only=True):
-    """What a policy is, as far as it can be told from its text.
+    """Static properties of a policy.
 
     Attributes:
         ok: True; a policy with mistakes gives a mistake.
@@ -281,10 +282,10 @@ class UnitCounts(Shape, frozen=True, kw_only=True):
 
 
 class RuleScope(Shape, frozen=True, kw_only=True):
-    """What a rule is about.
+    """The scope of a rule.
 
     Attributes:
-        stage: What it looks at.
+        stage: Its stage.
         scope: The id without the settings.
         context: Its settings.
         unit: The privacy unit.
@@ -297,7 +298,7 @@ class RuleScope(Shape, frozen=True, kw_only=True):
 
 
 class CompiledRule(RuleScope, frozen=True, kw_only=True):
-    """A rule, and whether it can ever matter.
+    """A rule and whether it can have an effect.
 
     Attributes:
         id: The id.
@@ -305,10 +306,10 @@ class CompiledRule(RuleScope, frozen=True, kw_only=True):
         budget: The limit.
         status: Whether another rule implies it.
         witness: The id of a constraining rule that does; None if none does.
-        about_nothing: Whether no mechanism can fall under it, so that it never denies,
+        about_nothing: Whether no mechanism can match it, so that it never denies,
             whatever its status.
-        source: The places it comes from, as `file:line:column`: the base policy, then
-            its settings.
+        source: The places of its definition, as `file:line:column`: the base policy,
+            then its settings.
         line: The line of the base policy.
     """
 
@@ -343,7 +344,7 @@ class RuleCounts(Shape, frozen=True, kw_only=True):
 
 
 class PolicySummary(RuleCounts, frozen=True, kw_only=True):
-    """What a policy compiles to, without its rules.
+    """A compiled policy without its rules.
 
     Attributes:
         name: The policy's name.
@@ -365,7 +366,7 @@ class PolicySummary(RuleCounts, frozen=True, kw_only=True):
 
 
 class CompiledPolicy(PolicySummary, frozen=True, kw_only=True):
-    """What a policy compiles to.
+    """A compiled policy.
 
     Attributes:
         list: All rules, those about each release alone last.
@@ -375,7 +376,7 @@ class CompiledPolicy(PolicySummary, frozen=True, kw_only=True):
 
 
 class CompiledPage(CompiledPolicy, frozen=True, kw_only=True):
-    """What a policy compiles to; `list` holds some of its rules.
+    """A compiled policy; `list` holds one page of its rules.
 
     Attributes:
         next: Where the next page begins; None at the end.
@@ -385,10 +386,10 @@ class CompiledPage(CompiledPolicy, frozen=True, kw_only=True):
 
 
 class Rule(CompiledRule, frozen=True, kw_only=True):
-    """A rule of the active policy; `standing` is for those over history.
+    """A rule of the active policy; `standing` is present for rules over history.
 
     Attributes:
-        standing: Where it stands; None for those about each release alone.
+        standing: Its status; None for rules about each release alone.
         ledger: The history that it was computed on.
     """
 
@@ -409,7 +410,7 @@ class PolicyName(Shape, frozen=True, kw_only=True):
 
 
 class RuleChange(RuleScope, frozen=True, kw_only=True):
-    """How a rule changes.
+    """The change of a rule.
 
     Attributes:
         verdict: `tighter`, `looser`, `changed` (neither, or both), `new` or `removed`.
@@ -417,8 +418,8 @@ class RuleChange(RuleScope, frozen=True, kw_only=True):
         new: Its id in the new policy; None if it is removed.
         old_budget: The old limit.
         new_budget: The new limit.
-        predicate: What became of its predicate; a wider one is `tighter`.
-        budget: What became of its limit, under each policy's filter.
+        predicate: The change of its predicate; a wider one is `tighter`.
+        budget: The change of its limit, under each policy's filter.
         covered_by: A rule of the new policy that denies all that the old rule denied.
         across: Extensions that only one of the policies has, if rules are compared in
             spite of that.
@@ -436,15 +437,15 @@ class RuleChange(RuleScope, frozen=True, kw_only=True):
 
 
 class DeclaredChange(Shape, frozen=True, kw_only=True):
-    """How something beside the rules changes.
+    """The change of a declaration other than a rule.
 
     Attributes:
-        verdict: `tighter` or `looser` where that is clear, `changed` where it may be
-            looser, `same` where it changes nothing by itself.
+        verdict: `tighter` or `looser` where clear, `changed` where it may be looser,
+            `same` where it has no effect by itself.
         subject: `filter`, `unit`, `label`, `category`, `attribute`, `extension`,
             `guard`, `approval`, `role`, `activation`, `invariant`, `partition`,
             `group`, `time` or `rotation`.
-        text: What changed.
+        text: The change.
     """
 
     verdict: str
@@ -481,13 +482,13 @@ class PolicyDiff(Shape, frozen=True, kw_only=True):
     """What a new policy tightens and loosens.
 
     Attributes:
-        old: The policy that holds.
+        old: The active policy.
         new: The one that would.
         same_document: Whether the two are the same but for remarks and order.
         loosens: Whether something that is denied now would be allowed.
         counts: By verdict, how many rules change so.
         rules: How each rule changes.
-        declared: How what is declared beside the rules changes.
+        declared: Changes of declarations other than rules.
     """
 
     old: PolicyName
@@ -500,7 +501,7 @@ class PolicyDiff(Shape, frozen=True, kw_only=True):
 
 
 class Differences(PolicyDiff, frozen=True, kw_only=True):
-    """What a new policy tightens and loosens, and what history exceeds under it.
+    """What a new policy tightens and loosens, and where history exceeds it.
 
     Attributes:
         conflicts: The rules that history exceeds, if the old policy is the active one
@@ -518,9 +519,9 @@ class Replayed(Shape, frozen=True, kw_only=True):
     Attributes:
         entry: The entry of the attempt.
         release: The id of the release.
-        then: What became of it.
+        then: The recorded outcome.
         blocking_then: The rules that denied it then.
-        decision: What the other policy decides.
+        decision: The decision under the other policy.
         blocking: The rules of the other policy that deny it.
         guards: The guards that refuse it.
         change: How the two decisions differ.
@@ -537,12 +538,12 @@ class Replayed(Shape, frozen=True, kw_only=True):
 
 
 class Assumption(Shape, frozen=True, kw_only=True):
-    """What a simulation assumed, because history does not say it.
+    """An assumption of a simulation where history lacks the data.
 
     Attributes:
         kind: `attribute`, `label`, `unit` or `relation`.
         subject: Which one.
-        taken: What is assumed.
+        taken: The assumption.
         releases: Of which releases.
     """
 
@@ -553,14 +554,14 @@ class Assumption(Shape, frozen=True, kw_only=True):
 
 
 class Totals(Shape, frozen=True, kw_only=True):
-    """How many attempts another policy would have allowed, denied, and so on.
+    """The numbers of attempts another policy would have allowed, denied, and so on.
 
     Attributes:
-        attempts: How many releases were asked for or recorded.
-        allowed: How many the policy lets in.
+        attempts: The number of releases requested or recorded.
+        allowed: The number that the policy allows.
         denied: How many it denies.
-        denied_now: Of those, how many were let in then.
-        allowed_now: How many it lets in that were denied then.
+        denied_now: The number allowed then and denied now.
+        allowed_now: The number denied then and allowed now.
         recorded_over: How many recorded ones go over a limit: they count all the same.
     """
 
@@ -580,8 +581,8 @@ class WhatIf(Shape, frozen=True, kw_only=True):
         releases: Each attempt, the oldest first.
         closest: The rules that are nearest to their limit in the end.
         conflicts: The rules that history exceeds.
-        assumptions: What was assumed.
-        remarks: What else to know.
+        assumptions: The assumptions made.
+        remarks: Further notes.
         problems: Mistakes.
     """
 
