@@ -1,4 +1,4 @@
-"""Explanations of rules: policy and ledger facts as text and as answers, no more."""
+"""Explanations of rules: policy and ledger facts as text and data."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from modicum.release import Span
 
 #: Where lines about a rule begin.
 _INDENT = " " * 9
-#: So many mechanisms without `periods` are named.
+#: Maximum number of mechanisms without `periods` that are listed.
 _NAMED = 5
 
 
 def reasons(verdict: Verdict) -> Iterator[RuleLines]:
-    """Yield what each rule says, those that deny first."""
+    """Yield the text of each rule, denying rules first."""
     losses = sorted(verdict.losses, key=lambda loss: loss.allowed)
     width = max((len(loss.rule.id) for loss in losses), default=0)
     for loss in losses:
@@ -161,7 +161,7 @@ def _percent(share: Fraction) -> str:
 
 
 def room_text(units: int, scale: int = LOSS_UNIT) -> str:
-    """Return what is left for people: four digits, rounded down so that it fits."""
+    """Return the remainder for display: four digits, rounded down so that it fits."""
     if units >= INFINITE:
         return "inf"
     down = Context(prec=4, rounding=ROUND_DOWN)
@@ -183,7 +183,7 @@ def epsilon_text(epsilon: Epsilon) -> str:
 
 
 def loss_view(loss: RuleLoss) -> Loss:
-    """Return what one rule says about a release, for people to read."""
+    """Return the public form of one rule's decision about a release."""
     found, summed, near = amounts(loss), sums(loss), approximation(loss)
     together, limit = ordered(found.together, found.limit, found.scale)
     return Loss(
@@ -247,7 +247,7 @@ def ordered(together: int, limit: int, scale: int) -> tuple[Amount, Amount]:
     return shown, shown_limit
 
 
-#: So many spans of groups are named.
+#: Maximum number of group ranges listed.
 _SPANS_MAX = 5
 
 
@@ -257,7 +257,7 @@ def locked_text(locked: Locked, unit: str) -> str:
 
 
 def locked_remedy(locked: Locked, unit: str) -> str:
-    """Return what helps where nothing is unlocked."""
+    """Return the remedy where nothing is unlocked."""
     if locked.unit:
         return f"unlock some of it:  modicum plan open ID --unlock {unit}=SHARE"
     if not locked.open:

@@ -21,7 +21,7 @@ from modicum.ledger import Standing
 from modicum.ledger.log.codec import release_to_plain
 from modicum.ledger.state.lifecycle import ReleaseStatus
 
-#: So many releases are looked at for one page, whether they are shown or not.
+#: Maximum number of releases scanned for one page, shown or not.
 LOOKED_AT: Final = 5_000
 
 ReleaseId = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -37,7 +37,7 @@ def releases(
     limit: Limit = 100,
     cursor: Cursor = "",
 ) -> ReleasePage:
-    """Return the releases that may be seen, oldest first."""
+    """Return the visible releases, oldest first."""
     after = after_of("releases", cursor)
     book, _, now = view.look()
     state, wanted = book.state, frozenset(map(ReleaseStatus, status))
@@ -69,7 +69,7 @@ def release(
         bool, Meta(description="also tell it as the ledger keeps it, exactly")
     ] = False,
 ) -> ReleaseDetails:
-    """Return a release: what it is, what it costs, and who did what when."""
+    """Return a release: its description, loss and history."""
     told = seen(view, who, release)
     _, read, _ = view.look()
     story = history_of(release, read(max(told.standing.seq - 1, 0)))

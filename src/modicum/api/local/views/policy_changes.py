@@ -1,4 +1,4 @@
-"""What another policy changes, and history under it, as answers show them."""
+"""Public forms of policy changes and simulations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from modicum.policy.changes.differences import Differences, RuleChange, Verdict
 
 
 def spent_view(loss: RuleLoss) -> RuleSpent:
-    """Return what a rule was charged, and what it admits."""
+    """Return the charge of a rule, with its limit."""
     shown = amounts(loss)
     spent, limit = ordered(shown.together, shown.limit, shown.scale)
     return RuleSpent(
@@ -47,7 +47,7 @@ def conflict_view(conflict: Conflict) -> schema.Conflict:
 def simulation_view(
     compiled: CompiledPolicy, history: History, found: WhatIf
 ) -> schema.Simulation:
-    """Return what a policy would have decided."""
+    """Return the decisions that a policy would have made."""
     policy = compiled.policy
     return schema.Simulation(
         policy=schema.PolicyName(name=policy.name, digest=policy.digest),
