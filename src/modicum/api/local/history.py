@@ -40,7 +40,7 @@ def history_of(release: str, records: Iterable[Record]) -> tuple[ReleaseEntry, .
 
 
 def _story(release: str, records: Iterable[Record]) -> Iterator[ReleaseEntry]:
-    named = release.encode(errors="surrogatepass")  # Whatever a terminal hands over.
+    named = release.encode(errors="surrogatepass")  # A terminal may pass invalid UTF-8.
     for record in records:
         if named in record.payload:  # Few are; only those need be read.
             event = event_of(record, record.seq)

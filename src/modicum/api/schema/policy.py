@@ -29,10 +29,10 @@ class ApproxDp(Shape, frozen=True, kw_only=True):
     """The tightest known epsilon, for information only.
 
     Attributes:
-        delta: At this δ.
-        before: Before.
-        alone: This release by itself.
-        together: Both.
+        delta: Its δ.
+        before: The loss before this release.
+        alone: The loss of this release.
+        together: The composed loss.
         method: How `together` was computed: `pure`, `zcdp`, `rdp(16)`.
     """
 
@@ -47,8 +47,8 @@ class Approval(Shape, frozen=True, kw_only=True):
     """A required approval.
 
     Attributes:
-        need: How many people.
-        roles: The roles that they may have.
+        need: The number of approvers.
+        roles: The roles of approvers.
         requester_may_approve: Whether the requester counts as an approver.
     """
 
@@ -88,15 +88,12 @@ class RuleFinding(RuleLimit, frozen=True, kw_only=True):
     """The state of a rule in its fullest cell.
 
     Attributes:
-        cell: The cell, which the amounts are about: whose rows, of when; None if the
-            rule has one cell for everybody and all time.
+        cell: The cell that the amounts are about; None if the rule has one cell only.
         cells_denying: How many of its cells are over their limit.
         allowed: Whether it is within its limit.
-        cause: Why it is over its limit, for people, if that is because `periods` are
-            missing; else None.
+        cause: Why it is over, if that is because `periods` are missing; else None.
         budget: The budget as a policy writes it.
-        approx_dp: The tightest known ε, for information; None if the policy names no
-            delta.
+        approx_dp: The tightest known ε, for information; None without a delta.
         when: The predicate.
         source: The places of its definition, as `file:line:column`.
     """
@@ -182,19 +179,17 @@ class RulePage(PolicyStatus, frozen=True, kw_only=True):
 
 
 class RuleBalance(RuleSpent, frozen=True, kw_only=True):
-    """What the fullest cell of a rule was charged, and by which releases.
+    """The charge of the fullest cell of a rule, by release.
 
     Attributes:
         cell: The cell; None if the rule has one cell only.
         cells: How many cells there are.
         allowed: Whether the rule is within its limit there.
         cause: Why it is over, if that is because `periods` are missing; else None.
-        rho_left: How much rho a Gaussian mechanism may still cost there; None if
-            nothing is enforced.
+        rho_left: The rho left for a Gaussian mechanism; None if nothing is enforced.
         releases: How many releases were charged there.
         spenders: The largest of them, the largest first.
-        nearby: What neighboring cells were charged, if segments are too many to
-            separate.
+        nearby: The charge for others, if segments are too many to separate.
         ledger: The entry that it was computed on.
     """
 
@@ -217,8 +212,8 @@ class PolicyItem(Shape, frozen=True, kw_only=True):
         digest: Its digest.
         entry: The number of the entry that activated it.
         active: Whether it is active now.
-        reason: Why; empty for the first.
-        accepted: The rules that history exceeded then, accepted all the same.
+        reason: The reason of its activation; empty for the first.
+        accepted: The rules accepted although history exceeded them.
     """
 
     name: str
@@ -253,7 +248,7 @@ class Lint(Shape, frozen=True, kw_only=True):
     """Static properties of a policy.
 
     Attributes:
-        ok: True; a policy with mistakes gives a mistake.
+        ok: True; a policy with mistakes raises an error.
         name: Its name.
         digest: Its digest.
         rules: How many rules over history it has.
@@ -302,14 +297,12 @@ class CompiledRule(RuleScope, frozen=True, kw_only=True):
 
     Attributes:
         id: The id.
-        predicate: Which mechanisms it is about.
+        predicate: The mechanisms that it matches.
         budget: The limit.
         status: Whether another rule implies it.
-        witness: The id of a constraining rule that does; None if none does.
-        about_nothing: Whether no mechanism can match it, so that it never denies,
-            whatever its status.
-        source: The places of its definition, as `file:line:column`: the base policy,
-            then its settings.
+        witness: The id of a constraining rule that implies it; None if there is none.
+        about_nothing: Whether no mechanism can match it, so that it never denies.
+        source: As `file:line:column`, the base policy and its settings.
         line: The line of the base policy.
     """
 
@@ -421,8 +414,7 @@ class RuleChange(RuleScope, frozen=True, kw_only=True):
         predicate: The change of its predicate; a wider one is `tighter`.
         budget: The change of its limit, under each policy's filter.
         covered_by: A rule of the new policy that denies all that the old rule denied.
-        across: Extensions that only one of the policies has, if rules are compared in
-            spite of that.
+        across: Extensions that only one of the compared policies has.
     """
 
     verdict: str

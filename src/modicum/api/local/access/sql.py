@@ -32,7 +32,7 @@ from modicum.release.parts import Span
 
 #: A condition that is true for every row, in every database.
 _TRUE = "1 = 1"
-#: An expression that no caller can shadow: it compares a text, not the column.
+#: A warning that the user of the SQL cannot notice: a text is compared, not the column.
 _QUOTES = (
     "WARNING: MySQL and MariaDB take names in double quotes for texts unless their mode"
     " is ANSI_QUOTES; without it a predicate may be TRUE FOR EVERY ROW"

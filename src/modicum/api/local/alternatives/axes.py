@@ -166,7 +166,7 @@ class PeopleAxes:
         return ()
 
     def within(self, place: int, boxes: Sequence[Box]) -> Any:
-        """Return whom a mechanism reads within boxes, in words; None for everybody."""
+        """Return the population that a mechanism reads within boxes; None for all."""
         common = (
             self._common(own, self._named(box))
             for own in self._own[place]
