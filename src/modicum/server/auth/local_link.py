@@ -30,7 +30,7 @@ LOCAL_GRANTS: Final[Grants] = {
 
 
 class OneTimeLink:
-    """A key that is good once, and not for long.
+    """A key that is valid once, for a short time.
 
     Args:
         clock: The time.
@@ -53,6 +53,6 @@ class OneTimeLink:
         given = sha256(key.encode()).digest()
         if not hmac.compare_digest(given, self._digest):
             raise not_accepted()
-        self._digest = b""  # Before anything else: no second request gets in.
+        self._digest = b""  # First of all: no second request may succeed.
         if self._clock.now() >= self._until:
             raise expired("the link")
