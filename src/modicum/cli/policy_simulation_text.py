@@ -1,4 +1,4 @@
-"""What `modicum policy simulate` prints."""
+"""Printed output of `modicum policy simulate`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMED = 3
 
 
 def print_simulation(found: WhatIf, *, whole: bool) -> None:
-    """Print what a policy would have decided, for people."""
+    """Print the decisions of a simulated policy."""
     rows = [one for one in found.replayed if whole or _remarkable(one)]
     if rows:
         _print_table(rows)

@@ -103,7 +103,7 @@ def started(options: SparkOptions, folder: Path) -> SparkSession:
 
 
 def own_session(base: SparkSession, options: SparkOptions) -> SparkSession:
-    """Return a session with tables and settings of its own, on the same Spark."""
+    """Return a session with separate tables and settings, on the same Spark."""
     silence()
     base.sparkContext.setLogLevel("OFF")
     session = base.newSession()

@@ -21,7 +21,7 @@ _SETTINGS = ("fsync", "full_page_writes", "synchronous_commit", "server_version"
 
 
 def check_server(url: str) -> Iterator[Finding]:
-    """Yield what is found about a ledger's server. Changes nothing."""
+    """Yield the findings about a ledger's server. Changes nothing."""
     address = parse_address(url)
     try:
         with translated(address), _connected(address) as connection:
