@@ -35,9 +35,9 @@ _TOUCHED: Mapping[tuple[Period, Period], int] = MappingProxyType(
     }
 )
 
-#: How many periods of one kind a period of another kind touches at most, on some
-#: days; the same with those counted twice that have some of the days outside it; and
-#: how many have some outside. Each may be the most of another period.
+#: How many periods of one kind a period of another kind touches at most, on some days;
+#: the same with those counted twice that have some of the days outside it; and how many
+#: have some outside. Each may be the maximum of another period.
 Overlap: TypeAlias = tuple[int, int, int]
 
 #: The overlaps of every two kinds of periods; the kind None is all of time.
