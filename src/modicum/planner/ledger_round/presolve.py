@@ -84,8 +84,8 @@ class LeftOut:
     Attributes:
         request: Its number among the requests.
         reason: Why.
-        verdict: The decision at the present balances. It is allowed if no rule over
-            history matches: the ledger accepts it at any time.
+        verdict: The decision at the present balances. It is allowed if the reason
+            is `UNCOVERED`: the ledger accepts such a request at any time.
     """
 
     request: int
