@@ -45,7 +45,7 @@ class Part:
     Attributes:
         kind: The name of its kind, a key of `ACCOUNT_KINDS`.
         values: All its parameters, in the order of the kind.
-        times: How often it runs, >= 1.
+        times: The number of runs, >= 1.
     """
 
     kind: str
@@ -77,7 +77,7 @@ class Batch:
 
     @property
     def runs(self) -> int:
-        """How many mechanisms run in all."""
+        """The total number of runs."""
         return sum(part.times for part in self.parts)
 
     def curve(self) -> Curve:

@@ -81,7 +81,7 @@ def calibrated(
         values: Its parameters without the free one; those with a default may be
             missing.
         target: The budget.
-        runs: How often it runs, fixed in advance.
+        runs: The number of runs, fixed in advance.
         find: The free parameter, if it has a default.
 
     Raises:

@@ -104,7 +104,7 @@ def _points(text: str) -> tuple[tuple[Fraction, Fraction], ...]:
 
 
 def shown(value: Fraction | Decimal) -> str:
-    """Return a loss for people: rounded up, ``inf`` if nothing finite is known."""
+    """Return a loss for display: rounded up, ``inf`` if nothing finite is known."""
     from modicum.accounting.decimals import precise, significant
     from modicum.core.rationals import unpadded
 

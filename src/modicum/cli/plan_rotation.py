@@ -531,7 +531,7 @@ def _percent(share: Fraction) -> str:
 
 
 def _amount(measure: Yardstick, share: Fraction) -> str:
-    """Return an amount for people, rounded down: it is a limit."""
+    """Return an amount for display, rounded down: it is a limit."""
     from modicum.accounting.decimals import precise, significant
     from modicum.core.rationals import unpadded
 

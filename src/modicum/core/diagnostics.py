@@ -181,7 +181,7 @@ def shortened(names: Sequence[str], most: int = 5) -> str:
 
     Args:
         names: The names.
-        most: How many to show.
+        most: The maximum number shown.
     """
     left = len(names) - most
     return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")

@@ -149,7 +149,7 @@ class Mark(Struct, frozen=True):
         file: The name the user knows the text by.
         line: Line number, from 1.
         column: Column number in characters, from 1.
-        length: How many characters to underline, at least 1.
+        length: The number of characters to underline, at least 1.
         source: The text of that line, without its line break.
     """
 

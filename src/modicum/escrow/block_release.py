@@ -39,7 +39,7 @@ class Scored:
         release: The id of the release.
         queries: The queries whose exact answers are scored, as read now.
         program: The program, as its contract names it.
-        span: Where its scores lie.
+        span: The range of its scores.
     """
 
     release: str

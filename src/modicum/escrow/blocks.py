@@ -108,7 +108,7 @@ def steps_of(score: float | None, span: Range) -> int:
 
     Args:
         score: The score of a block; None if it has none.
-        span: Where scores lie; others are moved to the nearest end.
+        span: The range of scores; others are moved to the nearest end.
 
     Examples:
         >>> span = Range(Fraction(0), Fraction(2))
@@ -137,8 +137,8 @@ def mean_of(total: int, number: int, span: Range) -> Fraction:
 
     Args:
         total: The sum, with noise.
-        number: How many blocks there are.
-        span: Where scores lie.
+        number: The number of blocks.
+        span: The range of scores.
 
     Examples:
         >>> mean_of(2 * STEPS, 4, Range(Fraction(0), Fraction(1)))
@@ -155,8 +155,8 @@ def in_scores(steps: Fraction, number: int, span: Range) -> Fraction:
 
     Args:
         steps: The change, in steps.
-        number: How many blocks there are.
-        span: Where scores lie.
+        number: The number of blocks.
+        span: The range of scores.
 
     Examples:
         >>> in_scores(Fraction(SENSITIVITY), 20, Range(Fraction(0), Fraction(1)))

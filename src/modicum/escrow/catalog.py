@@ -19,7 +19,7 @@ class Entry:
 
     Attributes:
         name: Its name and version, as `NAME@VERSION`; every change has a new version.
-        range: Where its scores lie.
+        range: The range of its scores.
         digest: SHA-256 of the text.
     """
 

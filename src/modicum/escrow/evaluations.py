@@ -55,7 +55,7 @@ class Evaluation:
 
     Attributes:
         name: Its name in the catalogue, without a version.
-        range: Where its scores lie.
+        range: The range of its scores.
         arguments: The arguments of its program, besides those of the task.
         compares: Whether it compares the private answers with the exact ones; then
             there is no score of private answers alone.
@@ -82,7 +82,7 @@ def accuracy(cv: int = 5) -> Evaluation:
     measure on these answers, not the accuracy about people.
 
     Args:
-        cv: How many folds there are, from 2 to 20.
+        cv: The number of folds, from 2 to 20.
 
     Raises:
         InputError: If that is no number of folds.

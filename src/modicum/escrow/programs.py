@@ -95,7 +95,7 @@ class Program:
         language: Its language.
         code: Its text in UTF-8, or its module for WebAssembly.
         arguments: Its inputs besides the tables; fractions are texts.
-        range: Where its scores lie; others are moved to the nearest end.
+        range: The range of its scores; others are moved to the nearest end.
         compares: Whether it compares exact answers with the private ones, given as
             `reference`; for private answers alone it has no score.
         catalogue: Its name in the catalogue, as `NAME@VERSION`; empty for other code.

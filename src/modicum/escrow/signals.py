@@ -66,7 +66,7 @@ def bin_of(score: Fraction, scores: Range, bins: int) -> Bin:
     Args:
         score: The score, in its range.
         scores: The range, divided evenly.
-        bins: How many bins there are, at least 1.
+        bins: The number of bins, at least 1.
 
     Examples:
         >>> found = bin_of(Fraction(4, 5), Range(Fraction(0), Fraction(1)), 20)

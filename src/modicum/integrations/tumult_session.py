@@ -36,7 +36,7 @@ class Source:
     """A table for a session.
 
     Attributes:
-        file: Where its rows are, as an absolute path.
+        file: The location of its rows, as an absolute path.
         form: Its form: `parquet`, `csv` or `arrow`.
         change: What one instance of the unit can add or remove, as one of Tumult's
             protected changes; None for a public table.

@@ -234,7 +234,7 @@ class Policy(Declared, frozen=True):
         approvals: Who must agree to which releases.
         activation: The approval needed for replacing this policy; None if there is
             none.
-        rotation: How user groups take turns; None if they do not.
+        rotation: The rotation of user groups; None if there is none.
         reservations: The limit on one actor's reservations; None if there is none.
         disclosed_invariants: Facts that are published outside differential privacy.
         roles_mark: The position of the roles.

@@ -74,7 +74,7 @@ def average(rows: Range, total: Range, low: int, high: int) -> Range | None:
     """Return the average of values; None if there may be none.
 
     Args:
-        rows: How many values there are.
+        rows: The number of values.
         total: Their sum.
         low: The least value.
         high: The greatest one.
@@ -95,7 +95,7 @@ def variance(
     """Return the variance of values; None if there may be too few of them.
 
     Args:
-        rows: How many values there are.
+        rows: The number of values.
         total: Their sum, around any center.
         squares: The sum of their squares, around the same one.
         spread: How far the greatest value lies from the least one.

@@ -125,7 +125,7 @@ def must_have_keys(asked: QueryRequest, groups: int) -> None:
 
     Args:
         asked: The query.
-        groups: How many groups there are; `UNBOUNDED` if keys are not public.
+        groups: The number of groups; `UNBOUNDED` if keys are not public.
 
     Raises:
         InputError: If it is so.
@@ -191,7 +191,7 @@ def must_be_few(
     Args:
         asked: The query.
         needed: The statistics, and the aggregates that need each.
-        groups: How many groups there are; `UNBOUNDED` if keys are discovered.
+        groups: The number of groups; `UNBOUNDED` if keys are discovered.
 
     Raises:
         InputError: If there are too many.

@@ -85,7 +85,7 @@ class Grouping(Struct, frozen=True):
 
     @property
     def groups(self) -> int:
-        """How many groups there are; `UNBOUNDED` if that is not public."""
+        """The number of groups; `UNBOUNDED` if that is not public."""
         return _product(self.values)
 
     def is_time(self, key: Key) -> bool:

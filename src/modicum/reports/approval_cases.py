@@ -85,7 +85,7 @@ class Counted:
     """A person whose approval counted.
 
     Attributes:
-        by: Who.
+        by: The actor.
         seq: The number of the entry in which they agreed.
         key: The public key that signed it, in hexadecimal; empty if unsigned.
         key_named: Whether the policy that decided names this key as one of theirs.

@@ -55,7 +55,7 @@ class VersionRecord:
         number: Its number.
         registered: The entry that registered it, and who.
         sealed: SHA-256 of its encrypted bytes.
-        media: How its rows are written.
+        media: The format of rows.
         shredded: The entry that records the destruction of its key; None if there is
             none.
         reason: Why that was done.

@@ -48,7 +48,7 @@ def when(told: Placed) -> str:
 
 
 def minute(at: str) -> str:
-    """Return a time for people, to the minute, in UTC."""
+    """Return a time for display, to the minute, in UTC."""
     return f"{at[:10]} {at[11:16]} UTC"
 
 

@@ -112,7 +112,7 @@ class Timeline:
 
     @property
     def denials(self) -> int:
-        """How many denials there are."""
+        """The number of denials."""
         return self.kinds["release-denied"]
 
     def passing(self, records: Iterable[Record]) -> Iterator[Record]:

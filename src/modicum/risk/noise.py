@@ -146,9 +146,9 @@ class NoiseGiven:
 
     Attributes:
         mechanism: `laplace` or `gaussian`.
-        sensitivity: How far one person can move the answer in any table.
+        sensitivity: The maximum change of the answer by one person in any table.
         delta: For Gaussian noise.
-        dimensions: How many numbers the answer has.
+        dimensions: The number of numbers in the answer.
         calibration: For Gaussian noise: `exact` or `published`.
     """
 

@@ -43,7 +43,7 @@ class Profile:
 
     @property
     def total(self) -> int:
-        """How many people there are."""
+        """The number of people."""
         return int(self.people.sum())
 
     @property

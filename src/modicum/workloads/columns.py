@@ -31,7 +31,7 @@ class Columns:
     """The valid values of columns.
 
     Attributes:
-        types: How many types there are.
+        types: The number of types.
         rounds: The rounds that may have requests.
         domain: How many elements the ring has.
     """

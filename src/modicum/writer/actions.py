@@ -58,7 +58,7 @@ class Governed:
     Attributes:
         decider: Decides.
         view: A view for this thread.
-        actor: Who acts.
+        actor: The actor.
         once: The idempotency key of the turn; for methods that take one turn.
     """
 

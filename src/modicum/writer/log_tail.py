@@ -164,7 +164,7 @@ class FeedingStore:
     """The writer's store: what is read and appended through it is fed, once durable.
 
     Args:
-        store: Where the log lives.
+        store: The store of the log.
         feed: The tail to feed.
     """
 
@@ -238,7 +238,7 @@ class FollowingStore:
     """A reader's store: the fed records, and otherwise the log.
 
     Args:
-        store: Where the log lives.
+        store: The store of the log.
         feed: The tail in memory.
         fresh_seconds: The maximum delay until records of others are seen.
     """

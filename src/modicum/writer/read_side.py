@@ -37,7 +37,7 @@ class ReadSide:
     Args:
         store: The store to follow.
         clock: The time of day.
-        snapshots: Where snapshots for a fast start are kept.
+        snapshots: The store of snapshots for a fast start.
     """
 
     def __init__(

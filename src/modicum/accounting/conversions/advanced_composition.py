@@ -20,7 +20,7 @@ def mean_loss(counts: Mapping[Fraction, int]) -> Decimal:
     """Return the sum of eps * tanh(eps/2), the mean loss of truthful answers.
 
     Args:
-        counts: How often each epsilon is used.
+        counts: The number of uses of each epsilon.
 
     Examples:
         >>> f"{mean_loss({Fraction(1): 10}):.6f}"  # of at most 10
@@ -38,7 +38,7 @@ def advanced_epsilon(counts: Mapping[Fraction, int], delta: Fraction) -> Fractio
     """Return epsilon of pure guarantees together, by advanced composition.
 
     Args:
-        counts: How often each epsilon is used; fixed before the first output.
+        counts: The number of uses of each epsilon; fixed before the first output.
         delta: Strictly between 0 and 1, the remainder after the mechanisms' own deltas.
 
     Returns:
@@ -69,8 +69,8 @@ def adaptive_epsilon(counts: Mapping[Fraction, int], delta: Fraction) -> Fractio
     """Return the charge of pure guarantees in a filter of advanced composition.
 
     Args:
-        counts: How often each epsilon was used; each may have been chosen after seeing
-            earlier answers.
+        counts: The number of uses of each epsilon; each may have been chosen after
+            seeing earlier answers.
         delta: Strictly between 0 and 1, fixed before the start.
 
     Returns:

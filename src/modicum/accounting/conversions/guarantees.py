@@ -37,7 +37,7 @@ class Guarantee:
         value: epsilon, rho or mu, >= 0; unused for ``rdp``.
         delta: Above 0 for ``eps-delta``, else 0.
         points: For ``rdp``, orders above 1, rising, and the divergence at each.
-        times: How often the mechanism runs, >= 1, all parameters fixed in advance.
+        times: The number of runs, >= 1, all parameters fixed in advance.
     """
 
     measure: Measure
@@ -115,7 +115,7 @@ class Conversion:
         target: The measure of the answer.
         compute: The formula; its result is never below the true value.
         condition: When it holds, beyond what the measures themselves imply.
-        reference: Who proved it.
+        reference: The source of the proof.
     """
 
     name: str

@@ -166,7 +166,7 @@ def optimal_pure_delta(
     """Return the least delta of guarantees together, at an epsilon.
 
     Args:
-        counts: How often each epsilon is used; parameters fixed before the first
+        counts: The number of uses of each epsilon; parameters fixed before the first
             output.
         eps: The epsilon of the whole, >= 0.
         deltas: How often each of the mechanisms' own deltas is used, if any.
@@ -207,7 +207,7 @@ def optimal_pure_epsilon(
     """Return the least epsilon of guarantees together, at a delta.
 
     Args:
-        counts: How often each epsilon is used; parameters fixed before the first
+        counts: The number of uses of each epsilon; parameters fixed before the first
             output.
         delta: The delta of the whole, strictly between 0 and 1.
         deltas: How often each of the mechanisms' own deltas is used, if any.

@@ -29,7 +29,7 @@ class Line:
     """Entries on the segments of one axis.
 
     Attributes:
-        segments: How many segments there are, >= 1.
+        segments: The number of segments, >= 1.
         parts: (first segment, segment after the last, entry) of every stretch; the
             stretches of one entry do not overlap.
     """

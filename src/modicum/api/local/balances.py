@@ -355,7 +355,7 @@ class Entry:
 
     @property
     def added(self) -> int:
-        """How many events were added."""
+        """The number of added events."""
         return len(self._records)
 
     @property

@@ -57,7 +57,7 @@ class CellBalance(CellSpent, frozen=True):
         """Return the public form.
 
         Args:
-            most: How many spenders to name.
+            most: The maximum number of spenders.
         """
         found = self.spent
         spent, limit = ordered(found.together, found.limit, found.scale)

@@ -59,7 +59,7 @@ class TrialStore:
 
         Args:
             after: A number; 0 for all records.
-            limit: How many records at most; None for all.
+            limit: The maximum number of records; None for all.
         """
         return islice(chain(self._stored(after), self._new(after)), limit)
 

@@ -40,11 +40,11 @@ class LedgerView:
     """A read-only view of one ledger under one policy, for one thread at a time.
 
     Args:
-        store: Where the log lives.
+        store: The store of the log.
         clock: The time of day.
         policy: The policy that the caller means; None for the ledger's active one.
         actor: The actor; recorded in every event.
-        snapshots: Where snapshots for a fast start are kept; None for nowhere.
+        snapshots: The store of snapshots for a fast start; None for none.
         snapshot_every: After how many entries the next one is written.
     """
 

@@ -53,12 +53,12 @@ class LiveLedger:
     lifetime of this object. It never starts over.
 
     Args:
-        store: Where the log lives.
+        store: The store of the log.
         clock: The time of day.
         policy: The policy whose balances are followed; None for the active one.
         actor: The actor; recorded in every event.
-        snapshots: Where snapshots for a fast start are kept, or a `Witness`; None for
-            nowhere.
+        snapshots: The store of snapshots for a fast start, or a `Witness`; None for
+            none.
         snapshot_every: After how many entries the next one is written.
 
     Attributes:
@@ -93,7 +93,7 @@ class LiveLedger:
 
     @property
     def unsaved(self) -> int:
-        """How many entries were read that are in no snapshot."""
+        """The number of entries that are in no snapshot."""
         return self.book.state.seq - self._snapshot_seq
 
     def must_exist(self) -> None:

@@ -87,7 +87,7 @@ class EarlierStore:
 
         Args:
             after: A number; 0 for all records.
-            limit: How many records at most; None for all.
+            limit: The maximum number of records; None for all.
         """
         left = max(self._seq - after, 0)
         most = left if limit is None else min(left, limit)

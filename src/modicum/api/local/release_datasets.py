@@ -69,7 +69,7 @@ def may(who: Identity, action: Action, sets: DataSets) -> bool:
     """Return whether an identity may do something with all of some data sets.
 
     Args:
-        who: Who.
+        who: The caller.
         action: The action.
         sets: The data sets.
     """
@@ -80,7 +80,7 @@ def must(who: Identity, action: Action, sets: DataSets) -> None:
     """Refuse an identity that may not do something with all of some data sets.
 
     Args:
-        who: Who.
+        who: The caller.
         action: The action.
         sets: The data sets.
 
@@ -95,7 +95,7 @@ def must_read_some(who: Identity) -> None:
     """Refuse who may read releases of no data set at all.
 
     Args:
-        who: Who.
+        who: The caller.
 
     Raises:
         AccessError: If they may not.

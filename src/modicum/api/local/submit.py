@@ -315,7 +315,7 @@ def seconds_held(
         one: The release.
         followed: The balances of the policy that it is decided by.
         state: The state at the head.
-        actor: Who would hold it.
+        actor: The holder.
         day: The day on which it is decided, as an ordinal.
 
     Raises:

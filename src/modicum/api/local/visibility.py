@@ -49,7 +49,7 @@ def may_see(who: Identity | None, release: RecordedRelease) -> bool:
     """Return whether an identity may see a release.
 
     Args:
-        who: Who; None for the keeper of the ledger, from whom nothing is hidden.
+        who: The identity; None for the ledger's keeper, who sees everything.
         release: The release.
     """
     return who is None or may(who, Action.READ_RELEASES, data_sets_recorded(release))

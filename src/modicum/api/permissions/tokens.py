@@ -73,7 +73,7 @@ class TokenUse:
     """The purpose of a token.
 
     Attributes:
-        actor: Who it acts as, 1 to 200 printable characters.
+        actor: The actor it acts as, 1 to 200 printable characters.
         grants: For each role, the data sets that it is for.
         is_service: Whether it is for a program that acts by itself.
         name: Its purpose, up to 200 printable characters.
@@ -90,7 +90,7 @@ class TokenTerms(TokenUse):
     """The terms of a new token.
 
     Attributes:
-        seconds: How long it is good for: 1 second to 366 days.
+        seconds: Its lifetime: 1 second to 366 days.
 
     Raises:
         InputError: If something of it is malformed, or it has no role.
@@ -125,7 +125,7 @@ class Token(TokenUse):
     Attributes:
         id: Its public id.
         digest: The digest of the token.
-        created_by: Who made it.
+        created_by: The actor who created it.
         created_at: When, in UTC, as events write it.
         expires_at: When it ends.
         revoked_at: When it was revoked; empty if it was not.

@@ -29,8 +29,8 @@ class Limits:
     Attributes:
         seconds: The fixed duration of a run. The result is returned only when this time
             is over, whenever the program ended, so the duration reveals nothing.
-        memory_bytes: How much memory it may have.
-        processes: How many processes and threads it may have at a time.
+        memory_bytes: Its memory limit.
+        processes: Its limit of concurrent processes and threads.
     """
 
     seconds: float = 60.0
@@ -39,7 +39,7 @@ class Limits:
 
     @property
     def memory_mib(self) -> int:
-        """How much memory it may have, in whole MiB."""
+        """Its memory limit, in whole MiB."""
         return self.memory_bytes // _MIB
 
     @property
@@ -218,7 +218,7 @@ class Equipment(Protocol):
 
         Args:
             sealed: The sealed rows.
-            media: How its rows are written: `csv` or `parquet`.
+            media: The format of rows: `csv` or `parquet`.
 
         Raises:
             VerificationError: If the content was changed.

@@ -30,10 +30,10 @@ class Token(Shape, frozen=True, kw_only=True):
         id: The token's id.
         status: Whether the token is active, expired or revoked.
         name: Its purpose; may be empty.
-        actor: Who it acts as.
+        actor: The actor it acts as.
         kind: Whether it is for a program that acts by itself.
         grants: By role, the data sets it covers; `*` means all.
-        created_by: Who made it.
+        created_by: The actor who created it.
         created_at: When, in UTC.
         expires_at: When it ends.
         revoked_at: When it was revoked.
@@ -58,7 +58,7 @@ class TokenInput(Input, frozen=True, kw_only=True):
         name: Its purpose; may be empty.
         actor: The actor it acts as; the caller if omitted.
         service: Whether it is for a program that acts by itself.
-        expires_in_days: How long it is good for.
+        expires_in_days: Its lifetime.
         grants: By role, the data sets it covers, `*` for all; all of the caller's
             grants if omitted.
     """

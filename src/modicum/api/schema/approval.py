@@ -18,14 +18,14 @@ HeadShown = Annotated[str, Meta(pattern="^[0-9a-f]{12,64}$")]
 
 
 class Agreement(Shape, frozen=True, kw_only=True):
-    """Who agrees, who refuses, and who is missing.
+    """The approvals, the refusals, and what is missing.
 
     Attributes:
-        need: How many people must agree.
-        missing: How many more must agree.
-        approved_by: Who agrees and counts.
-        rejected_by: Who refuses: it blocks.
-        left: Who could still agree.
+        need: The number of people that must agree.
+        missing: The number of further approvals needed.
+        approved_by: Those whose approval counts.
+        rejected_by: Those who refuse, which blocks.
+        left: Those who may still approve.
     """
 
     need: int
@@ -55,7 +55,7 @@ class CastVote(Shape, frozen=True, kw_only=True):
     """A vote for or against.
 
     Attributes:
-        by: Who.
+        by: The actor.
         approves: Whether they agree.
         key: The raw public key that it is signed with, in hexadecimal; None if it is
             not signed.
@@ -365,7 +365,7 @@ class CountedPolicy(PolicyName, frozen=True, kw_only=True):
     """A policy and its number of rules.
 
     Attributes:
-        rules: How many rules over history it has.
+        rules: The number of its rules over history.
     """
 
     rules: int

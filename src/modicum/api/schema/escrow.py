@@ -34,10 +34,10 @@ class StoredVersion(Shape, frozen=True, kw_only=True):
 
     Attributes:
         version: Its number.
-        media: How its rows are written.
+        media: The format of rows.
         table: The tables file that declares it.
         entry: The entry that registered it.
-        by: Who registered it.
+        by: The actor who registered it.
         agreed: Whether enough owners agreed to it; nothing flows from it before.
         digest: The digest that owners agree to.
         shredded: Whether it was destroyed.
@@ -60,7 +60,7 @@ class DataSet(Shape, frozen=True, kw_only=True):
 
     Attributes:
         data: Its name.
-        owners: Whose it is.
+        owners: Its owners.
         quorum: The number of owners that must agree.
         contracts: The maximum number of open contracts per analyst.
         bits: The maximum number of bits disclosed to one person outside differential
@@ -253,7 +253,7 @@ class Program(Shape, frozen=True, kw_only=True):
         compares: Whether it receives exact and private answers together.
         tier: The sandbox that it runs in.
         seconds: The fixed duration of each run.
-        memory_mib: How much memory it may use.
+        memory_mib: Its memory limit.
         remarks: Passages that reviewers should check.
     """
 
@@ -340,7 +340,7 @@ class QueryRisk(Shape, frozen=True, kw_only=True):
         note: A further condition on the noise.
         epsilon: The chosen epsilon; None if none was chosen.
         claim: The claim that the choice supports.
-        choice: How it was chosen.
+        choice: The method of choice.
     """
 
     contract: str | None

@@ -49,7 +49,7 @@ class DatasetInput(Input, frozen=True, kw_only=True):
     Attributes:
         table: A tables file that declares them.
         rows: The rows, in base64.
-        media: How they are written.
+        media: The format of rows.
         owners: By owner, the raw public keys that must sign; none if no signature is
             required.
         quorum: The number of owners that must agree; all if omitted.
@@ -218,7 +218,7 @@ class TaskProposal(ContractProposal, frozen=True, kw_only=True, tag="task"):
         program: The program, or a task of the catalogue.
         tier: The sandbox; the default of its language if omitted.
         seconds: The fixed duration of each run.
-        memory_mib: How much memory it may use.
+        memory_mib: Its memory limit.
         blocks: Into which blocks people are divided, if they are.
     """
 

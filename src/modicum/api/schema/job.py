@@ -15,7 +15,7 @@ class JobItem(Shape, frozen=True, kw_only=True):
         job: Its id.
         kind: The operation.
         state: `queued`, `running`, `done`, `failed` or `cancelled`.
-        progress: How far it is, from 0 to 1.
+        progress: Its progress, from 0 to 1.
         begun_at: When it was requested.
         ended_at: When it ended; None before.
     """

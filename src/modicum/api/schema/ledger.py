@@ -126,7 +126,7 @@ class EntryPage(Shape, frozen=True, kw_only=True):
 
     Attributes:
         entries: The entries.
-        next: Where the next page begins; None at the end.
+        next: The cursor of the next page; None at the end.
         ledger: The head of the log.
     """
 
@@ -160,7 +160,7 @@ class Proof(Shape, frozen=True, kw_only=True):
         first: The hash of the first entry: which ledger it is.
         stands: Whether the noted entry has the noted hash.
         links: The entries after it, oldest first.
-        next: Where the next page begins; None at the end.
+        next: The cursor of the next page; None at the end.
         checkpoints: The signed checkpoints, each as stored in its file.
         ledger: The head of the log.
     """

@@ -33,7 +33,7 @@ class Round(Shape, frozen=True, kw_only=True):
 
     Attributes:
         round: Its id.
-        number: How many rounds were opened, this one included.
+        number: The number of opened rounds, including this one.
         unlocked: By unit, the fraction of each budget that was unlocked manually; units
             not listed have all.
         plans: The ids of the plans that were committed in this round.

@@ -89,7 +89,7 @@ class RuleFinding(RuleLimit, frozen=True, kw_only=True):
 
     Attributes:
         cell: The cell that the amounts are about; None if the rule has one cell only.
-        cells_denying: How many of its cells are over their limit.
+        cells_denying: The number of its cells over their limit.
         allowed: Whether it is within its limit.
         cause: Why it is over, if that is because `periods` are missing; else None.
         budget: The budget as a policy writes it.
@@ -143,8 +143,8 @@ class PolicyStatus(Shape, frozen=True, kw_only=True):
         policy: The policy that the rules are from.
         active: The active policy; None if there is none.
         ledger: The last entry.
-        releases: How many releases count.
-        denials: How many were denied.
+        releases: The number of counted releases.
+        denials: The number of denials.
     """
 
     policy: NamedPolicy
@@ -171,7 +171,7 @@ class RulePage(PolicyStatus, frozen=True, kw_only=True):
 
     Attributes:
         rules: The rules.
-        next: Where the next page begins; None at the end.
+        next: The cursor of the next page; None at the end.
     """
 
     rules: tuple[RuleStanding, ...]
@@ -183,11 +183,11 @@ class RuleBalance(RuleSpent, frozen=True, kw_only=True):
 
     Attributes:
         cell: The cell; None if the rule has one cell only.
-        cells: How many cells there are.
+        cells: The number of cells.
         allowed: Whether the rule is within its limit there.
         cause: Why it is over, if that is because `periods` are missing; else None.
         rho_left: The rho left for a Gaussian mechanism; None if nothing is enforced.
-        releases: How many releases were charged there.
+        releases: The number of releases charged there.
         spenders: The largest of them, the largest first.
         nearby: The charge for others, if segments are too many to separate.
         ledger: The entry that it was computed on.
@@ -251,8 +251,8 @@ class Lint(Shape, frozen=True, kw_only=True):
         ok: True; a policy with mistakes raises an error.
         name: Its name.
         digest: Its digest.
-        rules: How many rules over history it has.
-        release_rules: How many rules about each release alone it has.
+        rules: The number of its rules over history.
+        release_rules: The number of its rules about each release alone.
         warnings: Problems that do not keep it from compiling.
     """
 
@@ -268,8 +268,8 @@ class UnitCounts(Shape, frozen=True, kw_only=True):
     """How many rules of a unit can be the only one to deny.
 
     Attributes:
-        constraining: How many of them are constraining.
-        implied: How many of them are implied.
+        constraining: The number of constraining ones.
+        implied: The number of implied ones.
     """
 
     constraining: int
@@ -317,7 +317,7 @@ class CompiledRule(RuleScope, frozen=True, kw_only=True):
 
 
 class RuleCounts(Shape, frozen=True, kw_only=True):
-    """How many rules a policy has.
+    """The numbers of rules of a policy.
 
     Attributes:
         rules: Rules over history.
@@ -372,7 +372,7 @@ class CompiledPage(CompiledPolicy, frozen=True, kw_only=True):
     """A compiled policy; `list` holds one page of its rules.
 
     Attributes:
-        next: Where the next page begins; None at the end.
+        next: The cursor of the next page; None at the end.
     """
 
     next: str | None
@@ -479,7 +479,7 @@ class PolicyDiff(Shape, frozen=True, kw_only=True):
         same_document: Whether the two are the same but for remarks and order.
         loosens: Whether something that is denied now would be allowed.
         counts: By verdict, how many rules change so.
-        rules: How each rule changes.
+        rules: The changes of rules.
         declared: Changes of declarations other than rules.
     """
 
@@ -516,7 +516,7 @@ class Replayed(Shape, frozen=True, kw_only=True):
         decision: The decision under the other policy.
         blocking: The rules of the other policy that deny it.
         guards: The guards that refuse it.
-        change: How the two decisions differ.
+        change: The comparison of the two decisions.
     """
 
     entry: int
@@ -551,7 +551,7 @@ class Totals(Shape, frozen=True, kw_only=True):
     Attributes:
         attempts: The number of releases requested or recorded.
         allowed: The number that the policy allows.
-        denied: How many it denies.
+        denied: The number that it denies.
         denied_now: The number allowed then and denied now.
         allowed_now: The number denied then and allowed now.
         recorded_over: How many recorded ones go over a limit: they count all the same.

@@ -51,7 +51,7 @@ class Loss(RuleFinding, frozen=True, kw_only=True):
         stage: Whether it looks at this release alone, or at everything.
         cell: The fullest cell that the release touches: whose rows, of when; None if
             the rule has one cell for everybody and all time.
-        cells_denying: How many cells deny.
+        cells_denying: The number of denying cells.
         allowed: Whether the rule allows the release.
         undated: If the rule denies the release, and would not deny it alone: its
             mechanisms that are charged to every period, because they name no `periods`.
@@ -131,8 +131,8 @@ class FullCell(Shape, frozen=True, kw_only=True):
     Attributes:
         rule: The id of the rule.
         cell: The cell; None if the rule has one cell only.
-        rho_left: How much rho a Gaussian mechanism may still cost there; None if the
-            rule judges each release alone.
+        rho_left: The rho left there for a Gaussian mechanism; None if the rule judges
+            each release alone.
         spenders: The largest of the releases that were charged there.
     """
 
@@ -150,7 +150,7 @@ class Fit(Shape, frozen=True, kw_only=True):
             `sampling_rate`, `where` or `periods`.
         found: Whether such a variant exists.
         release: The variant, as the text of a file; None if there is none.
-        changes: How it differs, line by line.
+        changes: Its differences, line by line.
         why: Why no closer one is allowed, line by line.
         ended_early: Whether the search ended before everything was tried.
         ledger: The log entry that the search was based on.
@@ -197,7 +197,7 @@ class Decision(Shape, frozen=True, kw_only=True):
         expires_at: When the reservation expires, in UTC.
         approvals: The approvals needed before reservation; `release submit` exits with
             code 5 if this is not empty.
-        notices: Remarks for people.
+        notices: Remarks for display.
         explanation: What the log shows about a denial at present; None if the release
             is allowed.
         words: The decision as text, on demand.
@@ -252,7 +252,7 @@ class ReleasePage(Shape, frozen=True, kw_only=True):
 
     Attributes:
         releases: The releases.
-        next: Where the next page begins; None at the end.
+        next: The cursor of the next page; None at the end.
         ledger: The head of the log.
     """
 

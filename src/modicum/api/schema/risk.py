@@ -108,10 +108,10 @@ class AnalysisRequest(
         mechanism: `laplace` or `gaussian`.
         epsilons: The candidates; the published ones if omitted.
         delta: For Gaussian noise.
-        sensitivity: How far one person can move the answer in any table.
+        sensitivity: The maximum change of the answer by one person in any table.
         bounds: The least and the greatest value, of all columns or by column.
-        rows_max: How many rows of a person are counted at most.
-        dimensions: How many numbers the answer has.
+        rows_max: The maximum number of counted rows per person.
+        dimensions: The number of numbers in the answer.
         indicator: `published` or `exact`.
         calibration: For Gaussian noise: `exact` or `published`.
         groups: Groups of people to compare, as conditions on rows.

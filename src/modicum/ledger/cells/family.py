@@ -147,11 +147,11 @@ class Family:
     Mutable, and owned by one caller.
 
     Args:
-        space: Where the instances of the unit lie.
+        space: The space of the unit.
         segments_max: The maximum number of segments.
 
     Attributes:
-        space: Where the instances of the unit lie.
+        space: The space of the unit.
         segments: How they are divided.
         sums: The charges; line 0 is zero.
         rounded: Whether something was charged to more than it reads.

@@ -126,7 +126,7 @@ class Segments:
 
     @property
     def count(self) -> int:
-        """How many segments there are."""
+        """The number of segments."""
         return len(self._boxes_of)
 
     def dump(self) -> dict[str, Plain]:

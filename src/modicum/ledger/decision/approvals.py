@@ -44,7 +44,7 @@ class ApprovalState(Struct, frozen=True):
 
     @property
     def missing(self) -> int:
-        """How many more people must agree. Who has two names is one of them."""
+        """The number of further approvals needed. Who has two names is one of them."""
         people = {meant_by(name) for name in self.agreed}
         return max(self.approval.need - len(people), 0)
 

@@ -44,7 +44,7 @@ class _Findings(NamedTuple):
         denying: By rule, how many cells do not.
         worst: By rule, the place of the cell that decides.
         before: By rule, the charge of that cell before.
-        space: Where the instances of the unit lie.
+        space: The space of the unit.
         overlay: The regions of the release.
         segments: The segments as they were.
         unlocked: The unlocked fraction of each cell's limits.

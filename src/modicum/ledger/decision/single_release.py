@@ -39,7 +39,7 @@ class RuleLoss(Struct, frozen=True):
         filter_name: The policy's filter.
         report_delta: The delta at which the loss is also shown, if one is known.
         cell: The cell as text; empty if the rule has one cell only.
-        cells_denying: How many cells deny.
+        cells_denying: The number of denying cells.
         share: The unlocked fraction of the rule's budget in the cell.
         locked: Why nothing of it is; None if something is, or the rule allows it.
         undated: If the rule denies it, and would not deny it alone: its mechanisms that

@@ -46,7 +46,7 @@ class Groups:
 
     Args:
         shares: The unlocked fraction, by number of a group that ever started.
-        rounds: How many rounds were opened; a group begins in the one of its number.
+        rounds: The number of opened rounds; a group begins in the one of its number.
     """
 
     def __init__(self, shares: Mapping[int, Fraction], rounds: int) -> None:
@@ -126,7 +126,7 @@ class Unlocked:
     counts as retired.
 
     Args:
-        rotation: How user groups take turns; None if they do not.
+        rotation: The rotation of user groups; None if there is none.
         planning: Rounds and groups, up to the head. It is looked at again whenever
             it changes.
     """
@@ -176,7 +176,7 @@ class Unlocked:
         """Return why nothing is unlocked in a piece of a release.
 
         Args:
-            space: Where the instances of a unit lie.
+            space: The space of a unit.
             inquiry: The release.
             then: The segments that its regions are laid over.
             place: A piece whose part is 0.

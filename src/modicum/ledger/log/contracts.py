@@ -85,7 +85,7 @@ class TaskTerms(Struct, frozen=True):
         program: The program, as canonical text; it contains the digest of its code.
         tier: The sandbox that it runs in.
         seconds: The fixed duration after which its end is reported.
-        memory_mib: How much memory it may have.
+        memory_mib: Its memory limit.
         results: The kinds of answers that it reads, in alphabetical order.
         blocks: The number of blocks of people, for a differentially private score; 0
             for none.

@@ -11,7 +11,7 @@ from modicum.ledger.log.contracts import Contract
 from modicum.ledger.log.event_kind import EventBody, event
 from modicum.ledger.log.field_codec import Digest, Digests, Keys
 
-#: How rows are written.
+#: The format of rows.
 Media: TypeAlias = Literal["csv", "parquet"]
 
 
@@ -25,10 +25,10 @@ class DataRegistered(EventBody, frozen=True):
         id: The data set.
         version: The number of the version, from 1.
         sealed: SHA-256 of its encrypted bytes.
-        media: How its rows are written.
+        media: The format of rows.
         table: The declaration of its table, as canonical text: columns, types, public
             values.
-        owners: Whose it is; by name the keys that their agreement must be signed with,
+        owners: Its owners; by name the keys that their agreement must be signed with,
             none if it need not be signed.
         quorum: The number of owners that must agree.
         contracts_max: The maximum number of pending or valid contracts per analyst.

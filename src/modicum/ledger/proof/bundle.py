@@ -39,10 +39,10 @@ class Manifest:
 
     Attributes:
         ledger: Hash of the first record.
-        entries: How many records there are.
+        entries: The number of records.
         head: Hash of the last record.
-        pages: How many pages of records there are.
-        checkpoints: How many checkpoints there are.
+        pages: The number of pages of records.
+        checkpoints: The number of checkpoints.
         keys: Ids of the public keys, sorted.
         policies: How many times a policy was activated.
     """
@@ -74,7 +74,7 @@ class Survey:
     """The contents of the manifest, computed from the records.
 
     Attributes:
-        entries: How many records there are.
+        entries: The number of records.
         ledger: Hash of the first record.
         head: Hash of the last record.
         pages: How many pages they fill.

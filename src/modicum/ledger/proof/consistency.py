@@ -55,7 +55,7 @@ def out_of_turn(body: Body, rotation: RotationRule | None, planning: Planning) -
 
     Args:
         body: The event.
-        rotation: How groups take turns; None if they do not.
+        rotation: The rotation of user groups; None if there is none.
         planning: Rounds and groups before that.
     """
     if rotation is None:

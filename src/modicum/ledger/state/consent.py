@@ -20,7 +20,7 @@ class Agreement(Struct, frozen=True):
     """A vote on something that needs consent.
 
     Attributes:
-        by: Who.
+        by: The actor.
         approves: Whether they agree.
         roles: The roles in which they spoke.
         seq: The number of the entry.
@@ -76,7 +76,7 @@ class Consent(Struct, frozen=True):
 
     @property
     def missing(self) -> int:
-        """How many more owners must agree."""
+        """The number of further owners that must agree."""
         return max(self.quorum - len(self.agreed), 0)
 
 
@@ -134,10 +134,10 @@ def consents(
 
     Args:
         contract: The contract.
-        ownerships: Whose each of its data sets is.
+        ownerships: The owners of each of its data sets.
         said: The votes, oldest first; signatures were checked.
-        by: Who proposed it; None if that was before version 5 of events, when a
-            proposer counted among those who agree.
+        by: The proposer; None if that was before version 5 of events, when a proposer
+            counted among those who agree.
     """
     words = list(said)
     out = {contract.analyst, *contract.recipients, *([] if by is None else [by])}
@@ -156,7 +156,7 @@ def consent(
 
     Args:
         data: The data set.
-        ownership: Whose it is.
+        ownership: Its owners.
         said: The votes, oldest first; signatures were checked.
         out: Those who do not count as approvers.
     """

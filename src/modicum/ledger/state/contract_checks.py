@@ -34,7 +34,7 @@ def ill_proposed(
 
     Args:
         contract: The contract; nothing is called so, and none has its contents.
-        by: Who proposes it.
+        by: The proposer.
         at: When.
         data: The data sets.
         flows: All contracts, by digest.

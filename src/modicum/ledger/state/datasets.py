@@ -33,10 +33,10 @@ class DataVersion(Struct, frozen=True):
 
     Attributes:
         sealed: SHA-256 of its encrypted bytes.
-        media: How its rows are written.
+        media: The format of rows.
         table: The declaration of its table, as canonical text.
         seq: The number of the entry that registered it.
-        by: Who registered it.
+        by: The actor who registered it.
         agreed: Whether enough owners agreed to it; nothing flows from it before.
         shredded: Whether its key was destroyed.
     """
@@ -73,7 +73,7 @@ class DataSetTerms(Struct):
     """The owners of a data set, and its limits.
 
     Attributes:
-        ownership: Whose it is.
+        ownership: Its owners.
         contracts_max: The maximum number of pending or valid contracts per analyst.
         bits_max: The maximum number of bits disclosed to one person outside
             differential privacy.
@@ -119,7 +119,7 @@ def register(
     Args:
         data: The data sets; it is added to them.
         body: The version.
-        by: Who registers it.
+        by: The actor who registers it.
         seq: The number of the entry.
         in_version: The version of the event.
 

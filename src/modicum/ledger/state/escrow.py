@@ -149,7 +149,7 @@ class Escrow(Struct):
 
         Args:
             contract: The contract.
-            by: Who would propose it.
+            by: The proposer.
             at: When.
             disclosures: The ids of the disclosures that were recorded.
             version: The version of the event that proposes it.
@@ -200,7 +200,7 @@ class Escrow(Struct):
 
         Args:
             body: The disclosure.
-            by: Who records it.
+            by: The actor who records it.
 
         Raises:
             ConflictError: If the text differs, or the actor is not a recipient of the

@@ -29,7 +29,7 @@ class Act(Struct):
     """The actor and time of an escrow event.
 
     Attributes:
-        by: Who acts.
+        by: The actor.
         at: When.
         seq: The number of the entry.
         version: The version of the event.

@@ -165,7 +165,7 @@ class Pending(Struct):
 
         Args:
             body: The proposed policy; it is not active.
-            by: Who proposes it.
+            by: The proposer.
             at: When.
             seq: The number of the entry.
 

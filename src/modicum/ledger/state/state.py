@@ -75,7 +75,7 @@ class JustStarted(NamedTuple):
     """The releases that were started by the last entries.
 
     Attributes:
-        actor: Who started them.
+        actor: The actor who started them.
         at: When.
         releases: Their ids, in the order of the entries.
     """
@@ -128,10 +128,10 @@ class State(Struct):
         holders: The holders of these.
         redescribed: By id of a past release, the numbers of the entries that correct
             it, oldest first; the last one describes it.
-        denials: How many denials there are.
+        denials: The number of denials.
         approvals: The votes, oldest first, by the kind of subject and the SHA-256 of
             its content.
-        annotations: How many remarks there are.
+        annotations: The number of remarks.
         disclosures: The numbers of the entries of disclosures outside differential
             privacy, by id.
         planning: Rounds, user groups and plans.

@@ -61,7 +61,7 @@ def open_escrow(
         place: Where the escrow keeps its data, and as whom it runs programs.
         policy: Path of a policy file, or a compiled policy. None means the ledger's
             active policy.
-        actor: Who acts; None for `MODICUM_ACTOR` or the login name.
+        actor: The actor; None for `MODICUM_ACTOR` or the login name.
 
     Raises:
         InputError: If the policy is malformed.

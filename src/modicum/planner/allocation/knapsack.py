@@ -20,7 +20,7 @@ def fill_until_full(
     Args:
         cost: Of the items, those of most weight per cost first.
         weight: Of the items.
-        count: How many items there are.
+        count: The number of items.
         room: The capacity.
     """
     rest, value = room, 0
@@ -40,7 +40,7 @@ def fill_greedily(cost: Integers, weight: Integers, count: int, room: int) -> in
     Args:
         cost: Of the items, those of most weight per cost first.
         weight: Of the items.
-        count: How many items there are.
+        count: The number of items.
         room: The capacity.
     """
     value = 0
@@ -68,7 +68,7 @@ def fill_best(
     Args:
         cost: Of the items, each of which fits alone; most weight per cost first.
         weight: Of the items.
-        count: How many items there are.
+        count: The number of items.
         room: The capacity.
         least: A value that is known to be reached.
         effort: How often it may look at an item.

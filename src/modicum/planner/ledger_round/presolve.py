@@ -150,7 +150,7 @@ def refuse_odd_weights(weights: Sequence[int], requests: int) -> None:
 
     Args:
         weights: The weights.
-        requests: How many requests there are.
+        requests: The number of requests.
 
     Raises:
         InputError: If that is so.

@@ -79,7 +79,7 @@ def limiting_rows(
     Args:
         balances: The charges, with the segments of the requests cut.
         asked: The demands of the requests.
-        requests: How many requests there are.
+        requests: The number of requests.
 
     Raises:
         InputError: If a limit is so large that sums are no 64-bit integers.

@@ -43,7 +43,7 @@ def left_to_groups(caps: Integers, cells: int, spent: Iterable[Integers]) -> Int
 
     Args:
         caps: (groups, a) the limit of each active group so far, the youngest first.
-        cells: How many cells there are.
+        cells: The number of cells.
         spent: By round, the latest first, its charges: (cells, a).
 
     Returns:

@@ -75,7 +75,7 @@ def refuse_turns_of_nobody(
     """Refuse a rotation that applies to no rule.
 
     Args:
-        rotation: How user groups take turns; None if they do not.
+        rotation: The rotation of user groups; None if there is none.
         policies: The base policies over history.
         vocabulary: The vocabulary of the policy, its population among it.
 

@@ -184,7 +184,7 @@ class Scopes:
 
     Attributes:
         node: For each base rule and context its node, or `NOWHERE`.
-        size: How many nodes there are.
+        size: The number of nodes.
         plain: The number of plain predicates. Node `e * plain + p` is plain predicate
             `p` in context `e`; tied nodes come after these.
         contexts: The contexts and their order.

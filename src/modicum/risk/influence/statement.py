@@ -236,7 +236,7 @@ def _counted(
 def _all_rows(
     question: Question, relations: Mapping[str, str], groups: Sequence[PeopleGroup]
 ) -> str:
-    """How many rows there are, and how many of each group of people."""
+    """The number of rows, and how many of each group of people."""
     flags = "".join(
         f", SUM(CASE WHEN {_flag(one)} THEN 1 ELSE 0 END) AS g{number}"
         for number, one in enumerate(groups)

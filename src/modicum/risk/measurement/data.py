@@ -21,8 +21,8 @@ class ControllerData:
     """Tables that an engine reads for their controller, without any protection.
 
     Args:
-        data: Where the rows are: a path (`.csv`, `.duckdb::table`, anything else is
-            Parquet), or rows in memory (Arrow, pandas, Polars, or a relation of
+        data: The location of the rows: a path (`.csv`, `.duckdb::table`, anything else
+            is Parquet), or rows in memory (Arrow, pandas, Polars, or a relation of
             DuckDB); a query may call this table anything. Or several of them, by name.
         engine: One of `modicum.engines.factory.ENGINES`.
         typed: Whether the column types of a CSV file are inferred from its rows.

@@ -38,7 +38,7 @@ class SentDataset:
     Attributes:
         content: Its rows.
         declared: Its declaration.
-        owned: Whose it is, for a first version; None for a later one.
+        owned: Its owners, for a first version; None for a later one.
     """
 
     content: bytes = field(repr=False)

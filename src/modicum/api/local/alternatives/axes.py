@@ -176,7 +176,7 @@ class PeopleAxes:
         return None if found is None else where_of(found)
 
     def words(self, boxes: Sequence[Box]) -> list[str]:
-        """Return boxes for people, as few as make up the same."""
+        """Return boxes for display, as few as make up the same."""
         found = union(map(self._named, boxes), self._partitions)
         return ["everybody"] if found is None else [box_words(box) for box in found]
 
@@ -389,7 +389,7 @@ class DaysAxis:
         return None if days == ((FIRST_DAY, LAST_DAY),) else periods_of(days)
 
     def words(self, boxes: Sequence[Box]) -> list[str]:
-        """Return spans of days for people, as few as make up the same."""
+        """Return spans of days for display, as few as make up the same."""
         return [days_words(*span) for span in merged([box[0] for box in boxes])]
 
     def _common(self, place: int, boxes: Sequence[Box]) -> tuple[Span, ...]:

@@ -25,12 +25,12 @@ def periods_of(days: Sequence[Span]) -> Any:
 
 
 def box_words(box: Box) -> str:
-    """Return a box for people, such as ``country CH, age 18 to 30``."""
+    """Return a box for display, such as ``country CH, age 18 to 30``."""
     return ", ".join(f"{name} {_values_words(values)}" for name, values in box)
 
 
 def days_words(first: int, last: int) -> str:
-    """Return a span of days for people, such as ``2026-11``."""
+    """Return a span of days for display, such as ``2026-11``."""
     period = _period(first, last)
     if isinstance(period, str):
         return period

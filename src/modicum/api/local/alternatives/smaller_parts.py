@@ -66,7 +66,7 @@ class Axes(Protocol):
         ...
 
     def words(self, boxes: Sequence[Box]) -> list[str]:
-        """Return boxes for people, as few as make up the same."""
+        """Return boxes for display, as few as make up the same."""
         ...
 
 

@@ -52,7 +52,7 @@ class Trials:
     Attributes:
         look: The ledger.
         base: The release in plain values.
-        tried: How many variants were decided.
+        tried: The number of decided variants.
         ended_early: Whether a variant was skipped because the search reached its limit.
             A skipped variant may be allowed.
     """

@@ -89,7 +89,7 @@ class EscrowActions(EscrowProposals):
             name: Its name, that of its table.
             content: Its rows.
             declared: The declaration of its table, and the format of its rows.
-            owned: Whose it is, for its first version; None for a later one.
+            owned: Its owners, for its first version; None for a later one.
 
         Raises:
             ConflictError: If the actor does not own it, or it is owned otherwise.

@@ -60,7 +60,7 @@ class Declared:
 
     Attributes:
         table: A tables file that declares its table, as a text.
-        media: How its rows are written.
+        media: The format of rows.
     """
 
     table: str
@@ -75,7 +75,7 @@ class GivenVersion:
         name: The data set.
         content: Its rows.
         declared: Its declaration.
-        owned: Whose it is, for the first version; None for a later one.
+        owned: Its owners, for the first version; None for a later one.
     """
 
     name: str

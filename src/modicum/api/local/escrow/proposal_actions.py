@@ -55,7 +55,7 @@ class EscrowProposals:
         ledger: The ledger.
         tools: The vault, sandboxes and engines; None for none.
         clock: The time of day.
-        actor: Who acts.
+        actor: The actor.
         among: The data sets that they know of, to put queries to; None for all.
     """
 

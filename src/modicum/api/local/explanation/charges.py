@@ -35,7 +35,7 @@ class Cell(Struct, frozen=True):
 
     Attributes:
         rule: The rule.
-        space: Where the instances of its unit lie.
+        space: The space of its unit.
         box: Some of the points: a box of them.
         total: The charge.
     """

@@ -169,14 +169,14 @@ def room_text(units: int, scale: int = LOSS_UNIT) -> str:
 
 
 def amount_text(units: int, scale: int = LOSS_UNIT) -> str:
-    """Return an amount for people: four significant digits, `inf` if infinite."""
+    """Return an amount for display: four significant digits, `inf` if infinite."""
     if units >= INFINITE:
         return "inf"
     return unpadded(f"{units / scale:.4g}")
 
 
 def epsilon_text(epsilon: Epsilon) -> str:
-    """Return an epsilon for people, to four decimals."""
+    """Return an epsilon for display, to four decimals."""
     if epsilon.units >= INFINITE:
         return "inf"
     return f"{epsilon.units / LOSS_UNIT:.4f}"

@@ -33,7 +33,7 @@ class Fit(Struct, frozen=True):
         vary: The varied parameter.
         release: The variant as in a file, to be submitted; None if no variant is
             allowed.
-        changes: How it differs, line by line.
+        changes: Its differences, line by line.
         why: Why no closer one passes, line by line.
         seq: The number of the ledger entry of the result.
         head: The hash of that entry.
@@ -153,8 +153,8 @@ class FullCell(Struct, frozen=True):
     Attributes:
         rule: The id of the rule.
         cell: The cell as text; empty if the rule has one cell only.
-        rho_left: How much rho Gaussian noise may still cost there, in ledger units;
-            None if the rule looks at each release alone.
+        rho_left: The rho left there for Gaussian noise, in ledger units; None if the
+            rule looks at each release alone.
         coordinate: The measure of its spenders.
         spenders: The releases that are charged there, the largest first.
     """

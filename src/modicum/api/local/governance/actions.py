@@ -74,7 +74,7 @@ class BaseGovernance:
 
     Args:
         ledger: The ledger.
-        actor: Who acts.
+        actor: The actor.
     """
 
     def __init__(self, ledger: Ledger, actor: str) -> None:
@@ -514,7 +514,7 @@ class Governance(ReleaseGovernance, PolicyGovernance):
 
     Args:
         ledger: The ledger.
-        actor: Who acts.
+        actor: The actor.
     """
 
     def annotate(self, remark: str, *, about: str = "") -> int:

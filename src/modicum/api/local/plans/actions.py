@@ -57,7 +57,7 @@ class Rounds:
     Args:
         ledger: The ledger.
         clock: Determines when reservations expire.
-        actor: Who plans.
+        actor: The planner.
     """
 
     def __init__(self, ledger: Ledger, clock: Clock, actor: str) -> None:

@@ -45,7 +45,7 @@ class Round:
 
     Attributes:
         id: Its name.
-        number: How many rounds were opened, this one included.
+        number: The number of opened rounds, including this one.
         unlocked: By unit, the usable fraction of every budget; units not listed are
             fully unlocked.
         active: The groups that are active, the oldest first.

@@ -210,9 +210,9 @@ class Coverage:
     """The parts of a policy that no test covers.
 
     Attributes:
-        rules: How many rules there are, over history and on each release alone.
-        guards: How many guards there are.
-        approvals: How many approvals there are.
+        rules: The number of rules, over history and on each release alone.
+        guards: The number of guards.
+        approvals: The number of approvals.
         untouched_rules: Ids of the rules that no tested release falls under.
         untouched_guards: Names of the guards that refused no tested release.
         untouched_approvals: The approvals that no tested release needs.

@@ -254,7 +254,7 @@ class Queries:
 
         Args:
             query: The query.
-            engine: Where the rows are.
+            engine: The location of the rows.
             sampler: The source of noise.
             lots: The source of secrets.
             begun: As for `run`.
