@@ -35,7 +35,7 @@ DIGITS = 13
 #: Maximum relative distance of the result from the best one, where the loss is
 #: continuous.
 TOLERANCE = Fraction(1, 10**10)
-# How far, relatively, rounding to fewer digits may move it.
+# The maximum relative change by rounding to fewer digits.
 _ROUNDED = Fraction(8, 10**10)
 
 # A parameter without bounds is looked for within these.

@@ -27,7 +27,7 @@ MU2 = 2
 FIRST_ORDER = 3
 DELTA = FIRST_ORDER + len(ORDERS)
 
-#: How many integers a loss has.
+#: The number of integers of a loss.
 COORDINATES = DELTA + 1
 
 #: A coordinate of this size is infinite: counted, never added.

@@ -26,7 +26,7 @@ from modicum.core.rationals import brief
 SIZE_SEARCHED_MAX = 16
 # Below this, e^eps - 1 loses too many digits to be divided by.
 _EPS_TINY = Decimal("1e-12")
-# How two steps may share the order, beside evenly.
+# Uneven divisions of the order between two steps.
 _SPLITS = (Fraction(1), Fraction(1, 2), Fraction(2))
 # e^x above this is not computed: the delta it would multiply is 1 long before.
 _EXPONENT_MAX = 10**6

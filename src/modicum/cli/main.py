@@ -21,7 +21,7 @@ from modicum.core.errors import Code
 _MEANT_MAX = 5
 
 
-#: Where each command is, and its help. Only the one that runs is imported.
+#: The module of each command, and its help. Only the one that runs is imported.
 _COMMANDS = {
     "demo": ("demo.demo", "Make an example organization and show the main job on it."),
     "init": ("ledger.init", "Make a ledger and activate a policy in it."),

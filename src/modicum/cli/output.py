@@ -35,7 +35,7 @@ _ENDLESS = 100_000
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console for people; color only on a terminal, never alone."""
+    """Return a console for text output; color only on a terminal, never alone."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout

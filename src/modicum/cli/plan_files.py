@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: A larger file is no plan: 100,000 requests take about a tenth of this.
 PLAN_BYTES_MAX = 512 * 1024 * 1024
-#: How every plan that was written begins; nothing else is written over.
+#: The first bytes of every written plan; nothing else is overwritten.
 _BEGINNING = b'{\n "format": "modicum-plan/'
 #: The prefix of plan ids.
 _ID = re.compile(r"plan-[0-9a-f]{12}")

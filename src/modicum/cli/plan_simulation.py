@@ -55,7 +55,7 @@ class Pictures:
     """The charts to draw.
 
     Attributes:
-        rounds: Where to draw the utility of each round.
+        rounds: The file for the chart of utility by round.
         sizes: The file for the chart of accepted requests by size.
         budget: The file for the chart of remaining budgets.
     """

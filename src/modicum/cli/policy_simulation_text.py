@@ -11,7 +11,7 @@ from modicum.cli.output import fitting, print_table
 from modicum.ledger import RuleLoss
 from modicum.ledger.decision.amounts import amounts
 
-#: How many rules are named beside a release.
+#: Maximum number of rules listed beside a release.
 NAMED = 3
 
 

@@ -81,7 +81,7 @@ _RULE_VERDICTS = (
 def print_diff(
     found: Differences, met: Met | None, *, several_units: bool, whole: bool
 ) -> None:
-    """Print the differences for people."""
+    """Print the differences as text."""
     if found.same_document:
         print("SAME     both policies say the same")
     elif found.empty:
@@ -291,7 +291,7 @@ SHOWN = 6
 
 
 def print_rule(profile: RuleProfile, standing: RuleStanding | None) -> None:
-    """Print a rule in full, for people."""
+    """Print a rule in full, as text."""
     rule = profile.rule
     _block("rule", f"{rule.id}   per {rule.unit}   {budget_text(rule.budget)}")
     _block("when", when_text(rule))

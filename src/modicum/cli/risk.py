@@ -300,8 +300,8 @@ class Charging:
         release: Its id.
         charge: The unit that a person is, and the losses of other units.
         attributes: The attributes that the query reads.
-        ledger: Where it is charged.
-        actor: Who does it.
+        ledger: The ledger that is charged.
+        actor: The actor.
         as_json: Whether JSON is printed.
     """
 

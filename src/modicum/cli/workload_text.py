@@ -1,4 +1,4 @@
-"""How a workload is shown: tables for people, one document for programs."""
+"""The display of a workload: tables as text, or one document."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _ratio(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-# --- for people -----------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------
 
 
 def sentence(workload: Workload) -> str:

@@ -31,7 +31,7 @@ from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program
 from modicum.ledger.state.flow import Flow
 
-#: Where contracts are.
+#: The path of contracts.
 
 
 class RemoteEscrowProposals:

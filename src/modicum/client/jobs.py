@@ -24,7 +24,7 @@ from modicum.core.errors import (
     UsageError,
 )
 
-#: How often a job is looked at: soon at first, then more seldom.
+#: Polling intervals of a job: short at first, then longer.
 WAIT_SECONDS: Final = 0.05
 WAIT_SECONDS_MAX: Final = 1.0
 #: A job belongs to one process of the server: this many connections are tried.

@@ -150,7 +150,7 @@ class RemoteRounds:
             Turn(
                 each.group,
                 each.age,
-                # Exactly: a number for people is rounded.
+                # Exactly: a displayed number is rounded.
                 rotation.schedule.share(each.age) if rotation else Fraction(1),
             )
             for each in one.active

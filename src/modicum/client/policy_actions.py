@@ -60,7 +60,7 @@ class RemoteConflict:
 class RemoteActivationPreview(ActivationPreview):
     """The effect of replacing the active policy.
 
-    `conflicts` are `RemoteConflict`: amounts for people, where a workspace has sums.
+    `conflicts` are `RemoteConflict`: display amounts, where a workspace has sums.
 
     Attributes:
         told: The server's data.

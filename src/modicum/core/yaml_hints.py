@@ -23,7 +23,7 @@ class Slip(Struct, frozen=True):
 
     Attributes:
         message: The mistake.
-        spot: Where it is shown.
+        spot: The place of the caret.
         label: A remark beside the caret.
         help: The remedy.
         opened: Where the unfinished construct began, if that is elsewhere.

@@ -59,9 +59,9 @@ class DuckdbOptions:
     Attributes:
         memory: At most so much memory, such as `4GB`; None for most of the machine's.
         threads: The number of threads; None for one per core.
-        folder: Where it writes rows that do not fit into memory, unencrypted: into a
-            new folder there, which other users cannot read and which is removed in the
-            end. None for the default of temporary files.
+        folder: The folder for rows that do not fit into memory, unencrypted: in a new
+            subfolder, which other users cannot read and which is removed in the end.
+            None for the default of temporary files.
         spills: Whether it may; if not, it fails where memory does not do.
     """
 

@@ -1,4 +1,4 @@
-"""Where the rows of a table lie."""
+"""The locations of a table's rows."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class SparkOptions:
     """Which Spark to use, and how.
 
     Attributes:
-        master: Where it runs: all cores of this machine, or a cluster's URL.
+        master: All cores of this machine, or a cluster's URL.
         session: A session that is there already; it stays, and its log is silenced.
         settings: More settings for statements, such as `spark.sql.shuffle.partitions`;
             those that results depend on stay as they are.

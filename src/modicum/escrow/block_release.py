@@ -66,7 +66,7 @@ class BlockScore:
 
     @property
     def moved(self) -> Fraction:
-        """How far the mean moves with one instance of the unit."""
+        """The change of the mean by one instance of the unit."""
         return self._in_scores(Fraction(SENSITIVITY))
 
     @property
@@ -212,7 +212,7 @@ def _heading(
 ) -> list[tuple[Scalar, Node]]:
     """Return the common heading of all queries: labels, part and purpose.
 
-    Where they read different parts, it is charged as if it read everything.
+    If they read different parts, it is charged as if it read everything.
     """
     first = queries[0]
     known = {*vocabulary.labels, *METADATA, *_PART}

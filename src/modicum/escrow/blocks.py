@@ -43,7 +43,7 @@ BLOCKS_MAX: Final = 1000
 #: The score of a block without one: the middle of its range. It must not depend on
 #: other blocks, nor be left out: that would change the number of scores.
 MIDDLE: Final = STEPS // 2
-#: How far the sum of all scores moves with one id, in steps.
+#: The change of the sum of all scores by one id, in steps.
 SENSITIVITY: Final = STEPS
 
 

@@ -29,7 +29,7 @@ from modicum.release.parts import EVERYTHING, Part
 
 #: Maximum number of rows for a trial.
 ROWS_MAX: Final = 100_000
-#: Where no bounds are declared, numbers are below this.
+#: The bound of numbers without declared bounds.
 USUAL_MAX: Final = 100
 _FIRST: Final = datetime(2026, 1, 1)  # noqa: DTZ001 - timestamps have no zone here
 _DAYS: Final = 365

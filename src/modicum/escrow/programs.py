@@ -17,7 +17,7 @@ Cell: TypeAlias = "bool | int | float | str | None"
 Language: TypeAlias = Literal["python", "wasm"]
 
 PROGRAM_KIND: Final = "modicum-program/v1"
-#: How far from zero a score lies at most: all that is computed of it is finite.
+#: The maximum absolute value of a score, so that all results are finite.
 SCORE_MAX: Final = 10**100
 #: The number of steps of a range: nine digits of a score.
 STEPS: Final = 10**9
@@ -74,7 +74,7 @@ class Range:
 
     @property
     def width(self) -> Fraction:
-        """How far apart its ends are."""
+        """The distance of its ends."""
         return self.high - self.low
 
     def clamp(self, score: Fraction) -> Fraction:

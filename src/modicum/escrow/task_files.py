@@ -101,7 +101,7 @@ def _parameters(node: Node | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How an evaluation is written.
+    """The form of an evaluation in a file.
 
     Attributes:
         make: Makes it.

@@ -48,7 +48,7 @@ class Steps:
 
     @property
     def rate(self) -> Fraction:
-        """How often an example is in a batch, at most."""
+        """The maximum rate of an example per batch."""
         tossed = -(-_COIN // self.batches) + 1
         return min(Fraction(1), Fraction(tossed, _COIN))
 

@@ -276,7 +276,7 @@ class Training:
 
     @property
     def steps_left(self) -> int:
-        """How many steps may still be made."""
+        """The number of remaining steps."""
         return self._course.steps.count - self._done
 
     def batches(self) -> Iterator[Any]:

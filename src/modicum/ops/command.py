@@ -196,7 +196,7 @@ def _ended(pid: int, held: _Held) -> int:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
             return os.waitstatus_to_exitcode(status)
-        while held.taken:  # Who sent it is not known: rather twice than never.
+        while held.taken:  # Its sender is unknown: rather twice than never.
             os.kill(pid, held.taken.pop(0))
         came = signal.sigtimedwait((*held.forwarded, signal.SIGCHLD), _LOOK_AGAIN)
         if came and came.si_signo != signal.SIGCHLD and came.si_code != _BY_KERNEL:

@@ -26,7 +26,7 @@ class Demo:
     """A new example organization.
 
     Attributes:
-        folder: Where its files are.
+        folder: The folder of its files.
         workspace: Its ledger, under its policy.
         past: The results of recording its past, oldest first.
         decisions: The decisions about its new releases, with their files.

@@ -18,7 +18,7 @@ from modicum.planner.simulation.setting import Setting
 from modicum.planner.simulation.simulation import Run, simulate
 from modicum.workloads.model import Workload
 
-#: How engines are chosen: numba if it is there, or one of the two.
+#: The choice of engines: numba if installed, or one of the two.
 ENGINES = ("auto", "numba", "numpy")
 #: The steps of each round.
 STEPS = ("problem", "allocate", "spend")
@@ -93,7 +93,7 @@ def versions(engine: ChosenEngine) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How long something took, in seconds.
+    """A duration in seconds.
 
     Attributes:
         cpu: Of the processors, all threads together.

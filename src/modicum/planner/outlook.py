@@ -185,7 +185,7 @@ def _group_sizes(
     rotation: Rotation, joining: Sequence[int], rounds: int
 ) -> list[Fraction]:
     """Return the average number of users of each group; group 0 is empty."""
-    joined = [0]  # How many joined before a round.
+    joined = [0]  # The number joined before a round.
     for round_ in range(rounds):
         joined.append(joined[-1] + joining[min(round_, len(joining) - 1)])
     sizes = [Fraction(0)]

@@ -149,8 +149,8 @@ class CompiledPolicy(Struct, frozen=True, dict=True):
     def _no_sooner(self, wide: str, unit: str) -> bool:
         """Return whether a larger unit may never have used more of its limits.
 
-        Where user groups take turns, a unit that stays in none has all of its limits
-        from the start.
+        If user groups rotate, a unit that stays in none has all of its limits from the
+        start.
         """
         from modicum.policy.user_groups import grouped_through
 

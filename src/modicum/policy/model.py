@@ -23,7 +23,7 @@ RESERVATION_DAYS_MAX: Final = 90
 
 
 class Level(Enum):
-    """How closely an attribute belongs to a category; levels are cumulative."""
+    """The degree of membership in a category; levels are cumulative."""
 
     MEMBER = "member"
     STRONG = "strong"
@@ -231,7 +231,7 @@ class Policy(Declared, frozen=True):
         roles: The people with each role; None if the policy does not declare roles.
         keys: By person, the raw Ed25519 public keys, in hexadecimal, one of which must
             sign their approvals; other people need not sign.
-        approvals: Who must agree to which releases.
+        approvals: The approvals that releases need.
         activation: The approval needed for replacing this policy; None if there is
             none.
         rotation: The rotation of user groups; None if there is none.

@@ -29,7 +29,7 @@ RECORDED = ("neighbors",)
 
 
 class Known(NamedTuple):
-    """How instances of a unit are identified, and the relation of its losses.
+    """The identification of a unit's instances, and the relation of its losses.
 
     Attributes:
         id: The column that identifies a row's instance; None if undeclared.

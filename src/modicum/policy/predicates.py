@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 
 class Scope(Enum):
-    """Whose label or text a predicate looks at."""
+    """The owner of a label or text in a predicate."""
 
     MECHANISM = "m"
     RELEASE = "release"

@@ -87,7 +87,7 @@ def _through(unit: str, fixed: Sequence[str]) -> str:
     return unit if unit in fixed else f"{unit}, being within one {fixed[0]},"
 
 
-#: How many of the rules above and below are named.
+#: Maximum number of rules listed above and below.
 NAMED = 5
 
 

@@ -1,11 +1,11 @@
-"""How many of the kept rows change, if one instance of a unit does.
+"""The maximum number of kept rows that change with one instance of a unit.
 
-Caps keep at most so many rows of each instance of their units: the first in an order of
-all possible rows, fixed by a keyed hash. So what a cap does to one instance depends on
-the rows of that instance only, and little: if a rows come and d rows go, then of those
-that are kept at most max(a, d) come and at most max(a, d) go. (A row that moves up into
-the kept ones stands behind all that were kept, one that is pushed out before all that
-were not; so nothing moves up where something is pushed out.)
+Caps keep a maximum number of rows of each instance of their units: the first in an
+order of all possible rows, fixed by a keyed hash. So the effect of a cap on one
+instance depends on the rows of that instance only, and is small: if a rows come and d
+rows go, then of the kept ones at most max(a, d) come and at most max(a, d) go. (A row
+that moves up into the kept ones ranks after all that were kept, one that is pushed out
+before all that were not; so nothing moves up where something is pushed out.)
 
 A cap of a larger unit lets the change of a smaller one move rows of others: what comes
 pushes out as much. Adding a day to a full month is a substitution in that month. Three
@@ -17,12 +17,12 @@ things keep rows where they are:
 - For the same reason all that moves stays in the instances of each larger unit in which
   it moved before, if this unit covers the one that is capped.
 - If rows only come, and each cap's instances lie in those of the next, rows of others
-  only go. For up to any place in the order, as many rows are kept as before, or more:
-  that holds when rows come, for the sum of several instances, and for what a cap leaves
-  of it. So nobody finds more room than before.
+  only go. For up to any place in the order, the number of kept rows does not fall: that
+  holds when rows come, for the sum of several instances, and for what a cap leaves of
+  it. So nobody finds more room than before.
 
-A table with one row for each id needs no cap to be told; the engine keeps to it all the
-same, so that the price holds whatever the data has.
+A table with one row for each id needs no explicit cap; the engine enforces it all the
+same, so that the price holds for any data.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ UNBOUNDED: Final = 2**62
 
 
 class Moves(Struct, frozen=True):
-    """How many of the kept rows come and go with one change of a unit.
+    """The maximum number of kept rows that come and go with one change of a unit.
 
     Whichever way the change goes: what comes in one direction goes in the other.
 

@@ -1,8 +1,8 @@
 """The digest of a query, which ensures that the approved query is the one that runs.
 
 Two queries on different rows can cost the same, and then have the same mechanisms. The
-digest distinguishes them. It contains no literal; but whoever can guess a whole query
-can confirm the guess by its digest, unless a salt was added.
+digest distinguishes them. It contains no literal; but anyone who can guess a whole
+query can confirm the guess by its digest, unless a salt was added.
 """
 
 from __future__ import annotations

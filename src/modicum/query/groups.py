@@ -116,10 +116,10 @@ class Grouping(Struct, frozen=True):
 def shape_of(moves: Moves, unit: str, grouping: Grouping) -> Shape:
     """Return how the rows that move with one change may lie in the groups.
 
-    A key that tells periods apart parts the rows of one id: no group has more of them
-    than caps keep of one such period. Rows move only in the periods in which instances
-    lie that they move in. And what comes in periods of one instance does not meet what
-    goes in others.
+    A key that distinguishes periods divides the rows of one id: no group has more of
+    them than caps keep of one such period. Rows move only in the periods of the
+    instances that they move in. And what comes in periods of one instance does not meet
+    what goes in others.
     """
     own = grouping.units[unit].id
     together, apart, touched = UNBOUNDED, False, list[int]()

@@ -1,4 +1,4 @@
-"""What an author may not have meant, and what would cost less: said before it runs.
+"""Hints for authors before a query runs: likely mistakes, and cheaper forms.
 
 No remark repeats a value of the query: it may be one of a person.
 """

@@ -18,7 +18,7 @@ def refused(
     Args:
         code: The kind of mistake.
         reason: The mistake.
-        mark: Where.
+        mark: The position.
         notes: Why it matters.
         help: The remedy.
     """

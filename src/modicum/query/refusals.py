@@ -27,7 +27,7 @@ def refused(
     Args:
         code: The code.
         message: The mistake.
-        mark: Where.
+        mark: The position.
         label: A short remark for the place.
         reason: The reason and the remedy.
     """
@@ -47,7 +47,7 @@ def not_read(
 
     Args:
         word: The word, as written; empty for a value, which no message repeats.
-        mark: Where.
+        mark: The position.
         reason: The reason; by default what is known about the word.
         label: A short remark for the place.
         here: Whether it is allowed elsewhere.

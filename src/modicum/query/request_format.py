@@ -66,7 +66,7 @@ MEASURES: Final[Mapping[Noise, str]] = {"gaussian": "rho", "laplace": "eps"}
 
 
 class _Loss(Struct, frozen=True):
-    """How much a query may cost: a measure, for one unit."""
+    """The maximum loss of a query: a measure, for one unit."""
 
     unit: str
     measure: str

@@ -45,7 +45,7 @@ class Shape(Struct, frozen=True):
 
 
 class Norms(Struct, frozen=True):
-    """How far an answer moves.
+    """The change of an answer.
 
     Attributes:
         l1: In the L1 norm, a whole number.
@@ -176,7 +176,7 @@ def _fillings(moves: Moves, shape: Shape) -> Iterator[Sequence[_Filled]]:
 
 
 class _Place(Enum):
-    """Where the rest of some rows is, that fills no group."""
+    """The place of remaining rows that fill no group."""
 
     NOWHERE = auto()
     ALONE = auto()

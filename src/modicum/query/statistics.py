@@ -126,7 +126,7 @@ class ExactPlan(Struct, frozen=True):
         query: Tables, join, condition and keys; its aggregates do not matter here.
         tables: The declarations of the tables.
         part: The boxes, periods and user groups that rows must lie in.
-        sample: Who is drawn; None for everybody.
+        sample: The sample; None for everybody.
         caps: How many rows are kept, of each instance of which units, in this order.
         statistics: The statistics.
         units: The units of the policy: their id and time columns.

@@ -15,7 +15,7 @@ from modicum.release.parts import LAST_DAY, Span
 Period: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
 PERIODS: tuple[Period, ...] = get_args(Period)
 
-#: How many of the second period one of the first touches at most, whichever day
+#: Maximum number of the second period that one of the first touches, whichever day
 #: weeks begin on.
 _TOUCHED: Mapping[tuple[Period, Period], int] = MappingProxyType(
     {

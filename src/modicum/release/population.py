@@ -1,4 +1,4 @@
-"""How the population is divided in public: attributes, groups and recent periods."""
+"""The public division of the population: attributes, groups and recent periods."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def wrong(
     """Return the error for a mistake in a mechanism's parameters or costs.
 
     Args:
-        mechanism: Where it is.
+        mechanism: The mechanism.
         code: Its code.
         message: The mistake.
         notes: Reasons.

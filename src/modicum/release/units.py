@@ -100,7 +100,7 @@ class Reach(Struct, frozen=True):
 
     @property
     def both(self) -> int:
-        """How many it touches, those with rows outside counted twice, at most."""
+        """The maximum number it touches, those with rows outside counted twice."""
         return self.size + self.partly if self.most_both is None else self.most_both
 
 

@@ -36,8 +36,8 @@ PAST_METADATA = ("released_on", "evidence", "labeled_by")
 QUERY = "query"
 #: The utility for planners; it is not stored.
 UTILITY = "utility"
-#: How the epsilon of a release was chosen, where people in the data were looked at:
-#: `CLAIM by METHOD`. Rules know nothing of it.
+#: The method by which the epsilon of a release was chosen, if it depends on people in
+#: the data: `CLAIM by METHOD`. Rules do not use it.
 CHOICE = "epsilon_choice"
 #: The only claim under which a release may be charged; others lose more than any price.
 CHOICE_CLAIM = "dp"

@@ -89,7 +89,8 @@ class RunRecord:
     Attributes:
         number: Its number, from 1.
         begun: The entry that records its start, and the actor.
-        agreed: Whose agreement counted when it began, in the order of their names.
+        agreed: Those whose approval counted when it started, in the order of their
+            names.
         how: How it ended.
         ended: The entry that records its end; None if there is none.
         results: By name, the SHA-256 of an encrypted result in the vault.
@@ -110,7 +111,7 @@ class DisclosureRecord:
     Attributes:
         told: The entry and the actor.
         to: The recipient.
-        agreed: Whose agreement counted, in the order of their names.
+        agreed: Those whose approval counted, in the order of their names.
     """
 
     told: Placed
@@ -166,7 +167,7 @@ class Bits:
     """The bits of a data set disclosed to one person outside differential privacy.
 
     Attributes:
-        person: Who.
+        person: The person.
         data: The data set.
         told: The bits disclosed so far.
         may_follow: The further bits possible under proposed contracts.

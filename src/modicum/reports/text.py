@@ -1,4 +1,4 @@
-"""How much a statement shows, and how it writes times: the same in every section."""
+"""The length limits and time format of a statement, equal in every section."""
 
 from __future__ import annotations
 

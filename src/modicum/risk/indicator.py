@@ -43,7 +43,7 @@ class Indicator:
 
     @cached_property
     def distances(self) -> Profile:
-        """How far people move the answer, in the norm of the noise."""
+        """The distances that people move the answer, in the norm of the noise."""
         return self.influence.profile(self.noise.norm)
 
     @cached_property
@@ -211,7 +211,7 @@ def carried(profile: Profile, numbers: Callable[[Numbers], Numbers]) -> Profile:
         numbers: Gives a number for each distance.
 
     Returns:
-        How many people have each of these numbers. Those that are equal in floats are
+        The number of people with each of these numbers. Numbers equal in floats are
         counted together.
 
     Neighboring relation:

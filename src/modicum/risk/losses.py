@@ -52,7 +52,7 @@ def person_losses(distances: Profile, noise: Noise, *, epsilon: Fraction) -> Pro
         up = np.where(distance > 0, _up(_up(distance / width)), 0.0)
         if isinstance(noise, GaussianNoise):
             return up
-        # Who moves no farther than the sensitivity loses no more than epsilon.
+        # A person who moves no farther than the sensitivity loses no more than epsilon.
         within = distance <= _rounded(noise.sensitivity, -np.inf)
         return np.where(within, np.minimum(up, _rounded(epsilon, np.inf)), up)
 

@@ -18,7 +18,7 @@ from modicum.core.rationals import number_text
 from modicum.risk.arguments import Number, above_zero, argument, count, mistake
 from modicum.risk.profile import Influence, Norm, Numbers
 
-#: How the standard deviation of Gaussian noise follows from (epsilon, delta):
+#: The formula of the standard deviation of Gaussian noise for (epsilon, delta):
 #: `published` is the classical formula, `exact` the least that reaches them.
 Calibration: TypeAlias = Literal["published", "exact"]
 Mechanism: TypeAlias = Literal["laplace", "gaussian"]

@@ -1,4 +1,4 @@
-"""How far an answer moves for each person of a table, counted by distance."""
+"""The influence of each person of a table on an answer, counted by distance."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Influence:
-    """How the answer moves for each person; people with equal moves are combined.
+    """The influence of each person on an answer; people with equal moves are combined.
 
     An answer is a vector: one coordinate for each aggregate in each group. A person
     moves a coordinate by the difference of its values with and without her rows: the
@@ -106,8 +106,8 @@ class Influence:
         dimensions: How many coordinates the answer has; >= 0.
         moves: Moves of coordinates, one kind of person after the other, without those
             that are 0; shape (sum of lengths,).
-        starts: Where the moves of each kind begin, and where the last ones end; shape
-            (kinds + 1,).
+        starts: The start of each kind's moves, and the end of the last; shape (kinds +
+            1,).
         people: How many people are of each kind; shape (kinds,).
         members: By the name of a group of people, how many of each kind belong to it.
     """

@@ -1,4 +1,4 @@
-"""How far one person can move an answer in any table: from public bounds alone."""
+"""The maximum influence of one person in any table: from public bounds alone."""
 
 from __future__ import annotations
 

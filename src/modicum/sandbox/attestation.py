@@ -37,7 +37,7 @@ class Claims:
     """The verified claims about a machine.
 
     Attributes:
-        verifier: Who looked at it: `none`, `simulated` or `sev-snp`.
+        verifier: The verifier: `none`, `simulated` or `sev-snp`.
         is_proof: Whether a processor vouches for it.
         warning: Must be shown wherever a claim is; empty for a proof.
         measured: The measurements, by name.
@@ -50,7 +50,7 @@ class Claims:
 
 
 class Verifier(Protocol):
-    """Who looks at evidence."""
+    """A verifier of evidence."""
 
     def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
         """Return the verified claims of some evidence."""

@@ -163,7 +163,7 @@ def settings(uid: int | None, limits: Limits, code: bytes) -> str:
     told_inside = {
         "filter": code.hex(),
         "uid": uid,
-        # Where there is one user alone, the first process counts as well.
+        # With only one user, the first process counts as well.
         "processes": limits.processes + (uid is None),
         "limits": most,
         "packages": PACKAGES,

@@ -25,7 +25,7 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Where groups can be made.
+    """The folder for new groups.
 
     Attributes:
         memory: The folder that limits memory, and the name of its limit; or None.

@@ -98,7 +98,7 @@ def confine(settings: dict[str, Any], code: bytes) -> None:
     # A change of the user resets this, so it is set again.
     _must(libc.prctl(_SET_PDEATHSIG, _KILL, 0, 0, 0))
     _must(libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0))
-    for kind in range(2):  # Where a processor does not know it, it stays as it is.
+    for kind in range(2):  # A processor without it keeps its setting.
         libc.prctl(_SET_SPECULATION, kind, _FORCE_DISABLE, 0, 0)
     # Whether a huge page is available depends on earlier runs.
     _must(libc.prctl(_SET_THP_DISABLE, 1, 0, 0, 0))

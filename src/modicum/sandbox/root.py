@@ -21,7 +21,7 @@ from modicum.sandbox.problems import missing
 LIBRARY: Final = "scikit-learn"
 PACKAGES: Final = "/packages"
 PYTHON: Final = "/python"
-#: Where shared libraries lie inside, all in one folder.
+#: The folder of shared libraries inside.
 SHARED: Final = "/lib"
 
 # Parts of the standard library that need system libraries for unneeded features: the

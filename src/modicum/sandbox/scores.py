@@ -11,7 +11,7 @@ from modicum.escrow.programs import STEPS, Range
 
 #: A record is the content of an eventfd: one more than the bits of a number.
 RECORD_BYTES: Final = 8
-#: How many bits one score can carry, or that there is none: log2(STEPS + 2).
+#: Number of bits of one score, or that there is none: log2(STEPS + 2).
 BITS_MAX: Final = math.log2(STEPS + 2)
 
 

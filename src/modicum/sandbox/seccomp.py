@@ -27,7 +27,7 @@ ALLOWED: Final = (
     # Time and chance.
     "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday",
     "time", "times", "getrandom", "poll", "ppoll", "select", "pselect6",
-    # Who it is; it sees only itself.
+    # Its own identity; it sees only itself.
     "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid",
     "getresgid", "getpgrp", "getpgid", "getsid", "uname", "getrlimit", "getrusage",
     "getcpu",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
 REPORT_BYTES: Final = 1184
-#: How much of it is signed, from its start.
+#: Length of the signed part, from its start.
 SIGNED_BYTES: Final = 0x2A0
 _VERSIONS: Final = (2, 3, 5)
 _ECDSA_P384_SHA384: Final = 1

@@ -197,7 +197,7 @@ class HeldSlot:
     It is free again when they have left it, and nothing runs there any more.
 
     Args:
-        taken_from: Where the place is from; one is waited for.
+        taken_from: The slots; the call waits for one.
         patience: How long; None for as long as is usual.
 
     Raises:

@@ -129,7 +129,7 @@ class Turn:
 
     Attributes:
         tier: The sandbox.
-        stay: Where its programs run.
+        stay: The slot of its programs.
     """
 
     tier: Tier

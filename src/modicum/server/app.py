@@ -63,7 +63,7 @@ _CODES: Final = {
     415: Code.NOT_ACCEPTED,
 }
 
-#: Where data and programs are sent into an escrow.
+#: Paths for sending data and programs into an escrow.
 _DATA_PATHS: Final = re.compile(f"{PREFIX}/escrow/(?:data/[^/]+/versions|contracts)")
 
 #: Modules of read operations, and their OpenAPI tags.

@@ -70,7 +70,7 @@ class Held:
 
     @property
     def bytes(self) -> int:
-        """How many bytes are held."""
+        """The number of bytes held."""
         return self._by_name.total()
 
 

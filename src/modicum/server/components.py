@@ -55,7 +55,7 @@ class Service:
 
     Args:
         decider: The ledger.
-        registry: Where tokens are kept.
+        registry: The store of tokens.
         watch: Its telemetry.
         roof: The most that tokens may do.
         own: Its further resources.
@@ -102,7 +102,7 @@ class Parts:
 
     Attributes:
         decider: The ledger.
-        registry: Where tokens and sessions are kept.
+        registry: The store of tokens and sessions.
         recognizing: Authenticates callers.
         rates: Limits their rates.
         watch: Its telemetry.

@@ -31,7 +31,7 @@ class Opened:
     """What a server reports when it starts.
 
     Attributes:
-        url: Where it listens.
+        url: The listening address.
         link: The one-time link of a server without sign-in; None if it has sign-in.
     """
 

@@ -42,7 +42,7 @@ WAITING = 1024
 SILENT_SECONDS = 30
 #: So long those who are served when the server is to end may take.
 DRAIN_SECONDS = 30
-#: How often it looks at its ledger and its clock by itself.
+#: Interval of checks of the ledger and the clock.
 LOOK_SECONDS = 600
 
 

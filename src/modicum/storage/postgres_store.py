@@ -48,7 +48,7 @@ T = TypeVar("T")
 _NOW = SystemClock().now
 #: The clocks of this machine and of the server may differ by so much.
 SKEW = timedelta(hours=1)
-#: How long to wait for the turn before giving up.
+#: Timeout for the turn.
 WAIT_SECONDS = 30.0
 
 

@@ -42,7 +42,7 @@ class AnswerStatements:
     """The statements on the responses of one ledger.
 
     Args:
-        address: Where it is.
+        address: The address.
     """
 
     def __init__(self, address: Address) -> None:
@@ -213,7 +213,7 @@ class Statements:
     """The statements on one ledger.
 
     Args:
-        address: Where it is.
+        address: The address.
         wait_seconds: How long to wait for other writers.
     """
 

@@ -179,7 +179,7 @@ class PersistentAccess:
         with self._reading:
             self.file()
             if self._reader is None:
-                self._path.stat()  # Where there is no file, reading makes none.
+                self._path.stat()  # Without a file, reading creates none.
                 self._reader = self._kept()
             return query(self._reader.connection)
 
@@ -267,7 +267,7 @@ class _Kept:
             self.connection = connect(path, wait_seconds)
             self._file = _file(path)
             self._approved: tuple[object, ...] | None = None
-            #: How the file was when committed tables were approved last.
+            #: The state of the file when committed tables were last accepted.
             self._changes: int | None = None
         except BaseException:
             self._message.close()

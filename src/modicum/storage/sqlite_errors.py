@@ -84,7 +84,7 @@ class SqliteTroubles:
         except sqlite3.Error as error:
             raise self._of_sqlite(error, writing=writing) from error
         except UnicodeDecodeError as error:
-            # How Python, not SQLite, reports that names of tables are no text.
+            # Python's message, not SQLite's, for names of tables that are no text.
             raise self._damaged("its tables have no names") from error
         except OSError as error:
             raise (

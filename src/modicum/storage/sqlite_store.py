@@ -32,7 +32,7 @@ from modicum.storage.sqlite_errors import SqliteTroubles
 if TYPE_CHECKING:
     from modicum.storage.service_tables import Statement
 
-#: How long to wait for the turn before giving up.
+#: Timeout for the turn.
 WAIT_SECONDS = 30.0
 
 

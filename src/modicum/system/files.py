@@ -93,7 +93,7 @@ def _unreadable(file: Path, error: OSError) -> Problem:
     return Problem(Code.FILE_UNREADABLE, f"cannot read {file}: {reason}", help=remedy)
 
 
-#: How every database of SQLite begins.
+#: The first bytes of every SQLite database.
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -101,7 +101,7 @@ def write_whole(path: str | Path, pieces: Iterable[bytes]) -> None:
     """Write a file from pieces; who reads it finds the old one or all of the new one.
 
     Args:
-        path: Where to.
+        path: The path.
         pieces: Its contents, in order. If one cannot be had, nothing is written.
 
     Raises:

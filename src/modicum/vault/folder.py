@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, cast
 from modicum.core.errors import Code, InputError, Problem
 from modicum.vault.problems import unusable
 
-#: Who cannot have the lock for so long gives up.
+#: Timeout for the lock.
 WAIT_SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 0.005
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -46,7 +46,7 @@ class TransitClient:
 
     Args:
         address: Its address, as `address_of` returns it.
-        token_file: Where the token is.
+        token_file: The file with the token.
         namespace: The namespace; empty if there is none.
         ca_file: Certificates that are trusted; None for those of the system.
 
@@ -189,7 +189,7 @@ class Transit:
         key: The name of the key.
         token_file: A file of our own, mode 0600, with the token; read each time, so
             that the token can be renewed there.
-        mount: Where the engine is mounted; one name.
+        mount: The mount path of the engine; one name.
         namespace: The namespace; empty if there is none.
         ca_file: Certificates that are trusted, in PEM; None for those of the system.
     """
@@ -230,7 +230,7 @@ class TransitKeys:
     """Keys in HashiCorp Vault.
 
     Args:
-        transit: Where they are.
+        transit: The location of the key.
         asking: The client.
     """
 

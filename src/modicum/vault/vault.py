@@ -49,7 +49,7 @@ class EncryptedVault:
 
     Args:
         directory: The folder.
-        keys: Who wraps its keys.
+        keys: The provider of its wrapping keys.
     """
 
     def __init__(self, directory: Path, keys: KeyProvider) -> None:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-#: How many releases Acme Health made before it had a policy.
+#: Number of releases of Acme Health before it had a policy.
 RELEASES = 40
 #: Which of them spent more on one attribute than the policy will allow.
 OVERSPENDING = 7
@@ -22,7 +22,7 @@ class _Series:
     Attributes:
         name: Its name, without the year.
         purpose: Why it was made.
-        audience: Who saw it.
+        audience: The audience.
         attributes: The possible attributes; each release reads one or two of them.
         sigmas: Standard deviations of its Gaussian noise; the answer is a count.
     """

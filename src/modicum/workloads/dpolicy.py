@@ -80,7 +80,7 @@ def _drawn(random: Random) -> Iterator[int]:
 
 #: The names of the scenarios.
 SCENARIOS = ("s1", "s2", "s3")
-#: How many rounds the evaluation has.
+#: Number of rounds of the evaluation.
 ROUNDS = 20
 #: The probability that a model only answers queries.
 BLACK_BOX = 0.8

@@ -36,7 +36,7 @@ SIZES = ("mouse", "hare", "elephant")
 DELTA = Fraction(1, 10**9)
 #: Average number of instances sampled by each step of DP-SGD.
 STEP_RATE = Fraction(5, 1000)
-#: How many steps DP-SGD makes.
+#: Number of steps of DP-SGD.
 STEPS = 1000
 #: Number of answers of the teachers of PATE.
 VOTES = 5000

@@ -17,7 +17,7 @@ DOMAIN = 204_800
 SAMPLING = (Fraction(1, 4), EVERYBODY)
 #: Number of active rounds of a user group.
 WINDOW = 12
-#: How many rounds are planned.
+#: Number of planned rounds.
 ROUNDS = 40
 
 
@@ -28,7 +28,7 @@ class Labels:
     Attributes:
         black_box: Whether only a model that answers queries is published.
         month: The month whose rows are read.
-        starts: Where each request's attributes begin in `attributes`, and the end.
+        starts: The start of each request's attributes in `attributes`, and the end.
         attributes: Numbers of the attributes that are read, rising in each request.
     """
 

@@ -17,7 +17,7 @@ from modicum.workloads import published_prices
 from modicum.workloads.known_losses import LOSSES, ONE_IN
 from modicum.workloads.mechanisms import MECHANISMS, SIZES, Mechanism, written
 
-#: How a type is priced: by the best bound we can prove, or as the original did.
+#: The pricing of types: by the best proven bound, or as in the original.
 Pricing: TypeAlias = Literal["tight", "as-published"]
 PRICINGS: tuple[Pricing, ...] = get_args(Pricing)
 

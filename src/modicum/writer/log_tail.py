@@ -349,7 +349,7 @@ class ReadLog(ReadOnlyStore):
     """A log and its checkpoints; records appended later appear, too.
 
     Args:
-        store: Where it lies; it stays open.
+        store: The store; it stays open.
     """
 
     def __init__(self, store: Store) -> None:

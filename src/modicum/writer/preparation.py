@@ -27,7 +27,7 @@ from modicum.writer.queue import QueuedRequest, not_read
 
 
 class SubmitOptions(TypedDict):
-    """How a release is submitted; see `Decider.submit`."""
+    """The options of a submission; see `Decider.submit`."""
 
     publish: bool
     reserve_seconds: int

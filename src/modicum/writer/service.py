@@ -71,7 +71,7 @@ class Decider:
     one cannot use it.
 
     Args:
-        store: Where the log and its snapshots live; it is closed with the decider.
+        store: The store of the log and its snapshots; it is closed with the decider.
         clock: The time of day.
         policy: The policy that the clients mean; None for the ledger's active one,
             whichever that is.
@@ -445,7 +445,7 @@ class Decider:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for the writer."""
+        """The number of requests that wait for the writer."""
         return self._desk.waiting
 
     def governance(
@@ -454,7 +454,7 @@ class Decider:
         """Return the governance operations of an actor; for one thread.
 
         Args:
-            actor: Who; by default the decider's own.
+            actor: The actor; by default the decider's own.
             once: As for `submit`, for the one method that is used.
         """
         ledger = self._governed(actor, once)
@@ -464,7 +464,7 @@ class Decider:
         """Return the planning operations of an actor; for one thread.
 
         Args:
-            actor: Who; by default the decider's own.
+            actor: The actor; by default the decider's own.
             once: As for `submit`, for the one method that is used.
         """
         ledger = self._governed(actor, once)
@@ -482,7 +482,7 @@ class Decider:
 
         Args:
             tools: The vault, sandboxes and engines; None for none.
-            actor: Who; by default the decider's own.
+            actor: The actor; by default the decider's own.
             once: As for `submit`, for one method that takes one turn.
             among: The data sets that they know of; None for all.
         """

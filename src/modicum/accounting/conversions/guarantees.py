@@ -16,7 +16,7 @@ Measure: TypeAlias = Literal["eps", "eps-delta", "rho", "mu", "rdp"]
 #: The measures of a target; ``pure`` is epsilon without any delta.
 Wanted: TypeAlias = Literal["pure", "eps", "delta", "rho", "mu", "rdp"]
 
-#: How each measure is called in a sentence.
+#: The name of each measure in a sentence.
 WORDS = {
     "eps": "pure epsilon",
     "eps-delta": "(epsilon, delta)",

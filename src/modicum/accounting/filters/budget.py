@@ -50,7 +50,7 @@ from modicum.core.rationals import DELTA_UNIT, floor_units, number_text
 
 
 class Shares(Struct, frozen=True):
-    """How a named filter divides the delta of a budget; the shares sum to at most 1.
+    """The division of a budget's delta in a named filter; the shares sum to at most 1.
 
     Attributes:
         mechanisms: For the mechanisms' own deltas.

@@ -21,8 +21,8 @@ from modicum.accounting.losses import Total
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import LOSS_UNIT, brief
 
-# How many orders the zCDP odometer watches. A constant, as the shares of delta are:
-# 6 delta / (pi k)^2 for k = 1, 2, ... sums to less than delta.
+# The number of orders that the zCDP odometer watches. A constant, as the shares of
+# delta are: 6 delta / (pi k)^2 for k = 1, 2, ... sums to less than delta.
 _WATCHED_MAX = 60
 
 

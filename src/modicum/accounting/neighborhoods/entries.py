@@ -51,7 +51,7 @@ class UserPer:
     length: Fraction
 
 
-#: Whose change a loss was proven for.
+#: The subject of a proven change.
 Unit: TypeAlias = Part | UserPer
 
 

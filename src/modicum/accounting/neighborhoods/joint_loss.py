@@ -251,5 +251,5 @@ class Engine:
 
 # The prefix of unnamed attributes.
 _UNNAMED = "\0"
-#: How many choices of attributes are tried before any may change.
+#: Maximum number of choices of attributes before all may change.
 _CHOICES_MAX = 2000

@@ -24,7 +24,7 @@ _NOTHING = Loss((0,) * COORDINATES)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many native changes a move of one record amounts to; None if no number does.
+    """The native changes of a move of one record; None if no number suffices.
 
     Attributes:
         cross: If the record enters or leaves the region.

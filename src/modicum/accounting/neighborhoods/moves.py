@@ -31,8 +31,8 @@ class Move:
 
     Attributes:
         text: The change, as text.
-        before: Where the record was; None if it was not there, or for users.
-        after: Where it is; None if it is gone, or for users.
+        before: The former place of the record; None if it was absent, or for users.
+        after: The new place of the record; None if it is gone, or for users.
         changed: Attributes beside the axes that change, if only some may.
         size: The number of records that make this move at once.
         possible: Whether a record can move so. Where a place has a single value and

@@ -38,7 +38,7 @@ _ALWAYS = (0, 1)
 
 @dataclass(frozen=True, slots=True)
 class UserSteps:
-    """How many native changes a change of a user's records amounts to.
+    """The native changes of a change of a user's records.
 
     Attributes:
         each: The number in each block that has records; None if no number is proven.
@@ -62,7 +62,7 @@ def user_steps(entry: Entry, target: Users, axes: Mapping[str, Axis]) -> UserSte
 
     Args:
         entry: The entry.
-        target: Whose records change, and how.
+        target: The user's records that change, and how.
         axes: The axes by name.
 
     Examples:

@@ -77,7 +77,7 @@ class LedgerBalances:
     """A state, and the balances of the policy that decides; both follow the log.
 
     Args:
-        snapshot: Where to begin; by default at an empty log.
+        snapshot: The start; by default an empty log.
     """
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:

@@ -86,7 +86,7 @@ def cell_balance(look: HeadView, rule: Rule, part: Part = EVERYTHING) -> CellBal
     Args:
         look: The ledger.
         rule: A rule over history of its policy.
-        part: Where to look; by default everywhere.
+        part: The part to search; by default everything.
     """
     compiled = look.balances.compiled
     cells = cells_of(look.balances, rule, part, look.day)

@@ -262,7 +262,7 @@ class LedgerView:
 
         Args:
             rule: The id of a rule over history.
-            where: Whose cells to look at, as a release names them; by default all.
+            where: The part to search, in the syntax of a release; by default all.
             periods: Which periods to look at.
             groups: Which user groups to look at.
 

@@ -134,7 +134,7 @@ class Scorer:
 
     Attributes:
         program: The program.
-        turn: Where it runs.
+        turn: The sandbox.
         limits: The resource limits of each run.
         leave: Gives up the turn.
     """
@@ -175,7 +175,7 @@ class Sandbox(Protocol):
 
 
 class Vault(Protocol):
-    """Where data and withheld results lie, encrypted."""
+    """The encrypted store of data and withheld results."""
 
     def seal(self, identifier: str, content: bytes) -> Sealed:
         """Seal content under its own key; it is durable on return."""
@@ -206,7 +206,7 @@ class Equipment(Protocol):
 
     @property
     def vault(self) -> Vault:
-        """Where data and withheld results lie."""
+        """The store of data and withheld results."""
         ...
 
     def sandbox(self, tier: str) -> Sandbox:

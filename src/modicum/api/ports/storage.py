@@ -106,7 +106,7 @@ class Patient(Protocol):
 
 
 class SnapshotStore(Protocol):
-    """Where a cache of the state lives. Losing it loses nothing but time."""
+    """A cache of the state. Losing it costs only time."""
 
     def load_snapshot(self) -> bytes | None:
         """Return the latest snapshot; None if there is none that can be read."""
@@ -124,7 +124,7 @@ class Witness:
     from its first entry instead.
 
     Args:
-        store: Where the snapshots live.
+        store: The store of the snapshots.
     """
 
     def __init__(self, store: SnapshotStore) -> None:
@@ -140,7 +140,7 @@ class Witness:
 
 
 class CheckpointStore(Protocol):
-    """Where signed checkpoints live, beside the log."""
+    """The store of signed checkpoints, beside the log."""
 
     def checkpoints(self) -> list[bytes]:
         """Return every checkpoint, in the order in which they were added."""
@@ -152,7 +152,7 @@ class CheckpointStore(Protocol):
 
 
 class TableVersions(NamedTuple):
-    """How the tables of a ledger are made.
+    """The versions of a ledger's tables.
 
     Attributes:
         stored: The version that they have; 0 if there are none.

@@ -265,7 +265,7 @@ class Lint(Shape, frozen=True, kw_only=True):
 
 
 class UnitCounts(Shape, frozen=True, kw_only=True):
-    """How many rules of a unit can be the only one to deny.
+    """The numbers of rules of a unit that can, or cannot, be the only one to deny.
 
     Attributes:
         constraining: The number of constraining ones.

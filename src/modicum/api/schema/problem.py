@@ -50,7 +50,7 @@ class ProblemDetails(Shape, frozen=True, kw_only=True):
     """One or several errors (RFC 9457).
 
     Attributes:
-        type: Where its code is explained.
+        type: A link to the explanation of its code.
         title: The phrase of the HTTP status.
         status: The HTTP status.
         detail: The error message.

@@ -10,7 +10,7 @@ from modicum.api.schema.ledger import Head, LoggedEvent, Spender
 from modicum.api.schema.policy import Approval, NamedPolicy, RuleFinding
 from modicum.api.schema.shape import Amount, Digest, Plain, Shape
 
-#: How far the details of a rule are indented.
+#: The indentation of a rule's details.
 _INDENT: Final = " " * 9
 
 Status = Literal[
@@ -90,7 +90,7 @@ class DenialDetails(Shape, frozen=True, kw_only=True):
     """What the log shows about a denial, as text.
 
     Attributes:
-        rules: Who filled the cells of rules that deny.
+        rules: The largest spenders of denying rules.
         closest: The closest allowed variants.
     """
 
@@ -266,7 +266,7 @@ class ReleaseEvent(LoggedEvent, frozen=True, kw_only=True):
 
     Attributes:
         entry: The number of the entry.
-        approved_by: Who had agreed, where it was reserved.
+        approved_by: The approvers, where it was reserved.
         reason: The reason of an approval or of giving it up, or the remark.
     """
 

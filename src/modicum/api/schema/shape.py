@@ -19,7 +19,7 @@ from modicum.core.reader import release_id
 
 S = TypeVar("S")
 
-#: How JSON spells an amount without a bound.
+#: The JSON form of an amount without a bound.
 INFINITE: Final = "inf"
 
 #: SHA-256 as 64 hexadecimal digits.
@@ -87,7 +87,7 @@ NewId = Annotated[
 
 
 class Column(NamedTuple):
-    """How lists display a field: `x: Annotated[Amount, Column("X", 3)]`.
+    """The display of a field in lists: `x: Annotated[Amount, Column("X", 3)]`.
 
     Attributes:
         heading: The column heading.
@@ -189,7 +189,7 @@ def _below(kind: type[T]) -> Iterator[type[T]]:
         yield from _below(one)
 
 
-#: Where OpenAPI keeps a shape.
+#: The place of a shape in OpenAPI.
 REFERENCE: Final = "#/components/schemas/{name}"
 
 

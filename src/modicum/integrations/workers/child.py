@@ -33,7 +33,7 @@ _WORD_MAX = 80
 
 
 class _Stage:
-    """Where the runner is, for the case that it fails there."""
+    """The present stage of the runner, for error reports."""
 
     def __init__(self) -> None:
         self.name = "runner"

@@ -17,7 +17,7 @@ class Runner:
         library: The library's name.
         file: The module, with `versions`, `prepare` and `run`; it is not imported here.
         versions: By distribution, the accepted version prefixes.
-        install: How it is installed, for people.
+        install: The installation command, for display.
         doing: Descriptions of its stages, by name.
     """
 

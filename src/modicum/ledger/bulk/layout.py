@@ -37,9 +37,9 @@ class Rows(NamedTuple):
     """The rules, for loops and array operations.
 
     Attributes:
-        first_base: Where the base rules of each key begin in `bases`; and the end.
+        first_base: The start of each key's base rules in `bases`; and the end.
         bases: The base rules of all keys, key by key.
-        first_row: Where the rows of each base rule begin; and the end.
+        first_row: The start of each base rule's rows; and the end.
         context: The context of each row.
         unit: The number of each row's privacy unit.
         every: For each row, whether every coordinate but delta must be within its
@@ -58,7 +58,7 @@ class ReleaseRows(NamedTuple):
     """A release, for loops and array operations.
 
     Attributes:
-        first_key: Where the keys of each mechanism begin in `keys`; and the end.
+        first_key: The start of each mechanism's keys in `keys`; and the end.
         keys: The keys of all mechanisms, one mechanism after the other.
         inside: By mechanism and context, whether the one is in the other.
         losses: By mechanism, unit and coordinate, the loss.

@@ -74,7 +74,7 @@ class Overlay:
 
 
 class SegmentsThen(Struct, frozen=True):
-    """Where segments lay at some time; later cuts do not change it.
+    """The segments at some time, unaffected by later cuts.
 
     Attributes:
         ends: By box, axis and end, the points of all boxes.

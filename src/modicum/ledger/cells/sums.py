@@ -44,7 +44,7 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def carried(self) -> Integers:
-        """How many times 2**62 are carried; a view."""
+        """The number of times 2**62 is carried; a view."""
         return self.table[..., COORDINATES:]
 
     def total(self, place: int) -> Total:

@@ -88,7 +88,7 @@ class Limits:
     def _tops_of(self, caps: Integers) -> Integers:
         """Return, by filter and column of a sum, the most that is admitted at a glance.
 
-        Where one coordinate suffices, it is the first one that could.
+        If one coordinate suffices, it is the first one that could.
         """
         tops: Integers = np.full((len(caps), 2 * COORDINATES), _ANYTHING)
         looked_at: Booleans = np.zeros(caps.shape, dtype=np.bool_)

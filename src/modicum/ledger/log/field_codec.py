@@ -226,7 +226,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]*", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII)
 
-#: How a field is stored, by the type that it is declared with.
+#: The form of a field, by its declared type.
 CODECS: Mapping[str, Codec] = {
     "str": Codec(str, read_text),
     "tuple[str, ...]": Codec(list, read_texts),

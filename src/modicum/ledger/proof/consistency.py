@@ -284,7 +284,7 @@ def _ill_said(
         ):
             return ""
         return f"release `{body.release.id}` needs no approval and is requested"
-    # Who owns data speaks to contracts; the fold knows them.
+    # Owners vote on contracts without a role; the fold checks them.
     own = {*roles_of(event.actor, policy)}
     if body.subject not in {"contract", "data"} and not (
         body.roles and {*body.roles} <= own

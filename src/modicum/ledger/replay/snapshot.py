@@ -2,7 +2,7 @@
 
 A snapshot is a cache for a fast start. It names its source and its version; unless it
 fits exactly, the log is read instead. No signature is based on one, and an audit never
-reads one. Its checksum detects damage, not forgery: whoever can write the file can
+reads one. Its checksum detects damage, not forgery: anyone who can write the file can
 write one that claims less than the log.
 """
 

@@ -226,7 +226,7 @@ class Escrow(Struct):
     def _withdraw(self, body: ContractWithdrawn, around: Around) -> None:
         flow = self.flow(body.contract)
         one = flow.contract
-        # Its bits count for its recipients, too, whoever listed them.
+        # Its bits count for its recipients, too, in whatever contract.
         theirs = {meant_by(who) for who in (flow.by, one.analyst, *one.recipients)}
         if meant_by(around.by) not in theirs:
             raise not_permitted(

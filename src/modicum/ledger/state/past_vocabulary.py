@@ -22,7 +22,7 @@ from modicum.release import Vocabulary
 
 #: Maximum number of rules listed.
 _NAMED_MAX = 10
-#: How a dropped attribute is accepted by name: no rule of the policy is called so.
+#: The name by which a dropped attribute is accepted: no rule id has this form.
 ATTRIBUTE = "attribute:"
 
 
@@ -71,7 +71,7 @@ def redefined_units(
             were recorded under it.
     """
     vocabulary = compiled.policy.vocabulary
-    # Where among them each policy begins.
+    # The start of each policy among them.
     starts = [bisect_right(counted, one.seq) for one in policies]
     found: dict[str, Redefined] = {}
     for policy, (first, last) in zip(

@@ -37,7 +37,7 @@ class Standings(Mapping[str, Standing]):
         self._statuses = bytearray()
         self._contents = bytearray()
         self._expiries = _Expiries()
-        #: How many releases count as spent.
+        #: The number of releases that count as spent.
         self.counted = 0
 
     def __getitem__(self, identifier: str) -> Standing:

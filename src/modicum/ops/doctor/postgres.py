@@ -15,7 +15,7 @@ from modicum.storage.postgres_errors import translated
 from modicum.storage.postgres_tables import Statements
 from modicum.storage.postgres_url import Address, parse_address
 
-#: How long to wait for the turn: a server's turns take less than a second.
+#: Timeout for the turn: a server's turns take less than a second.
 WAIT_SECONDS = 5.0
 _SETTINGS = ("fsync", "full_page_writes", "synchronous_commit", "server_version")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from modicum.ops.doctor.findings import Finding, Status
 from modicum.storage.sqlite_lock import SqliteLock, TurnTimeoutError
 
-#: How long to wait for the turn: a server's turns take less than a second.
+#: Timeout for the turn: a server's turns take less than a second.
 WAIT_SECONDS = 5.0
 #: With less room than this, the next turns may fail.
 _ROOM_LEAST = 64 * 2**20

@@ -66,7 +66,7 @@ class EscrowEquipment:
     """The equipment of an escrow. It implements the port `Equipment`.
 
     Args:
-        place: Where it is.
+        place: Its location.
 
     Raises:
         UnavailableError: If the keys cannot be read, or the vault cannot be used.
@@ -84,7 +84,7 @@ class EscrowEquipment:
 
     @cached_property
     def vault(self) -> EncryptedVault:
-        """Where data and withheld results lie."""
+        """The store of data and withheld results."""
         return open_vault(self._place.vault, self.keys)
 
     def sandbox(self, tier: str) -> Sandbox:

@@ -58,7 +58,7 @@ def open_escrow(
 
     Args:
         ledger: Path of the SQLite file, or a URL of PostgreSQL, `postgresql://…`.
-        place: Where the escrow keeps its data, and as whom it runs programs.
+        place: The location of the escrow's data, and the user of its programs.
         policy: Path of a policy file, or a compiled policy. None means the ledger's
             active policy.
         actor: The actor; None for `MODICUM_ACTOR` or the login name.

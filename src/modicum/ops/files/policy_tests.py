@@ -14,7 +14,7 @@ from modicum.core.reader import Problems, placed
 from modicum.ops.files.documents import load_policy, load_release, releases_of
 from modicum.policy import CompiledPolicy
 
-#: How the names of files of policy tests end.
+#: The suffixes of policy test files.
 ENDING = ".test.yaml"
 
 

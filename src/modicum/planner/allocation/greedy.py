@@ -39,7 +39,7 @@ def per_run(problem: Problem, price: Numbers) -> Numbers:
     others would vanish beside them.
 
     Args:
-        problem: Whose requests.
+        problem: The problem of the requests.
         price: (places, k), not negative.
 
     Returns:
@@ -74,8 +74,8 @@ def efficiencies(problem: Problem, contests: Contests, favored: Integers) -> Num
     """Return the DPK score: a request's weight over its use of contested capacity.
 
     Returns:
-        The weight of each request over the sum, over the contested pairs it asks for,
-        of its cost as a share of the pair's capacity at the favored coordinate;
+        The weight of each request over the sum, over the contested pairs that it
+        covers, of its cost as a share of the pair's capacity at the favored coordinate;
         infinite if that sum is 0, and 0 where a capacity is 0.
 
     Source:

@@ -117,7 +117,7 @@ def solve(
     same answer.
 
     Args:
-        program: Whose rows leave a choice.
+        program: The program.
         effort: When to stop; without it, at the end.
         start: (n,) an answer that is known already.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modicum.planner.allocation.problem import Booleans, Integers
 
-#: How often a search for the best filling of one knapsack may look at an item.
+#: Maximum number of item visits in a search for the best filling of one knapsack.
 EFFORT = 2_000
 #: Bounds are enlarged by this, for float errors.
 ROUNDED = 1 + 1e-12

@@ -24,7 +24,7 @@ from modicum.planner.allocation.problem import Booleans, Contests, Integers, Pro
 #: The share of the weight in dispute that the heavy requests hold.
 _HEAVY = 0.9
 
-#: How many requests are heavy at most.
+#: Maximum number of heavy requests.
 _MOST = 80
 
 #: When a search among the heavy ends; no clock is in it, so that it can be repeated.

@@ -125,7 +125,7 @@ class Problem:
 
     @property
     def coordinates(self) -> int:
-        """How many coordinates a cost has."""
+        """The number of coordinates of a cost."""
         return int(self.costs.shape[1])
 
     def clamped(self) -> Integers:

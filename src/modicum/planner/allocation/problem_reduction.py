@@ -13,7 +13,7 @@ import numpy as np
 
 from modicum.planner.allocation.problem import Booleans, Integers, Problem
 
-#: How many stretches away a row is looked for that makes another redundant.
+#: The maximum distance, in stretches, of a row that makes another redundant.
 _REACH = 256
 
 

@@ -173,7 +173,7 @@ class _Cells:
         for highest, demand in zip(most, self._demand, strict=True):
             if highest > self._room < demand:
                 raise too_large()
-        # Where more is left than all requests cost together, it is as good as that.
+        # A remainder above the total cost of all requests is equivalent to that.
         return np.minimum(left, self._room)
 
 
@@ -304,7 +304,7 @@ class UnitPart:
 
     @property
     def width(self) -> int:
-        """How many coordinates the unit has."""
+        """The number of coordinates of the unit."""
         return len(self.asked.coordinates)
 
     def bounds(self, requests: int) -> tuple[Integers, Integers]:

@@ -44,7 +44,7 @@ class UnitDemands:
     Attributes:
         unit: The unit.
         family: Its cells, cut so that each request covers whole segments.
-        then: Where the segments lie.
+        then: The segments.
         coordinates: Those of the ledger that some rule of the policy caps, and delta;
             rising.
         asks: By request, then by rules.

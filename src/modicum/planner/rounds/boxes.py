@@ -100,7 +100,7 @@ class SpentBoxes:
     """The charges of one round, cell by cell.
 
     Attributes:
-        cuts: Where cells begin.
+        cuts: The start of each cell.
         costs: By cell, one axis for each attribute and the last for coordinates.
     """
 

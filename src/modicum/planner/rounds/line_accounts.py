@@ -22,8 +22,9 @@ class LineDemands:
 
     Attributes:
         first: (n + 1,) where each request's intervals begin in `start`.
-        start: Where intervals begin; those of a request are disjoint, and in order.
-        stop: Where they end.
+        start: The start of each interval; those of a request are disjoint, and in
+            order.
+        stop: The end of each interval.
     """
 
     first: Integers
@@ -76,8 +77,8 @@ class Charged:
     """The charges of one round, piece by piece of the long line.
 
     Attributes:
-        cuts: Where each piece begins, ascending. Nothing was charged before the
-            first of them, and the last piece has no end.
+        cuts: The start of each piece, ascending. Nothing was charged before the first
+            of them, and the last piece has no end.
         costs: (pieces, a).
     """
 

@@ -43,7 +43,7 @@ class Tracked:
 
     @property
     def cells(self) -> int:
-        """How many accounts there are for the groups of one period."""
+        """The number of accounts for the groups of one period."""
         return self.before + self.after + 3
 
     def cell(self, period: Integers, own: Integers) -> Integers:
@@ -66,7 +66,7 @@ class Tracked:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Where the accounts of a rule lie: slot 0 for all of time, then by period.
+    """The accounts of a rule: slot 0 for all of time, then by period.
 
     Attributes:
         tracked: Which periods have an account each.

@@ -57,7 +57,7 @@ class Ranges:
             cuts: At least those of `cuts`, ascending, the first of them 0.
 
         Returns:
-            Where each range's runs begin, where each run starts, and where it stops.
+            The first run of each range, and the start and end of each run.
         """
         places = len(cuts)
         whole = self.width >= self.size
@@ -82,7 +82,7 @@ class Spent:
     """The charges of one round, piece by piece of the ring.
 
     Attributes:
-        cuts: Where each piece begins, ascending, the first of them 0.
+        cuts: The start of each piece, ascending, the first of them 0.
         costs: (pieces, a).
     """
 

@@ -48,7 +48,7 @@ class Clauses:
 
     @property
     def most(self) -> int:
-        """How many clauses a rule has at most."""
+        """The maximum number of clauses of a rule."""
         return int(np.diff(self.first).max(initial=0))
 
     def most_charged(self, costs: Integers) -> Integers:
@@ -59,7 +59,7 @@ class Clauses:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """How accounts lie on the long line: those of a rule one after another.
+    """The layout of accounts on the long line: those of a rule one after another.
 
     Attributes:
         size: How many elements an account has.
@@ -72,7 +72,7 @@ class Accounts:
 
     @property
     def slots(self) -> int:
-        """How many accounts a rule has room for."""
+        """The number of accounts per rule."""
         return len(self.about)
 
 
@@ -187,7 +187,7 @@ class _Rows:
     Args:
         clauses: The limits of the rules.
         accounts: How accounts lie on the long line.
-        cells: Where cells begin, ascending.
+        cells: The start of each cell, ascending.
     """
 
     def __init__(self, clauses: Clauses, accounts: Accounts, cells: Integers) -> None:

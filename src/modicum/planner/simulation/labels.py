@@ -52,7 +52,7 @@ class Labeled:
 
         Args:
             requests: Some requests of the workload.
-            slots: Where the accounts of a rule lie.
+            slots: The accounts of a rule.
             own: The months in which the charged groups became active, without
                 duplicates.
 

@@ -146,7 +146,7 @@ def admitted(rows: Integers, limit: Filter) -> Booleans:
 def _lives(run: Run) -> Iterator[Booleans]:
     """Yield the accepted requests in the life of a group, for groups with whole lives.
 
-    Who was active only for a part of the run was charged no more than one of them.
+    A user active only for a part of the run was charged no more than one of them.
     """
     numbers, rounds = run.workload.round_numbers, run.setting.schedule.rounds
     for first in range(numbers.start, max(numbers.stop - rounds, numbers.start) + 1):

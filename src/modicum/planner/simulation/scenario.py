@@ -161,7 +161,7 @@ def simulate_ruled(
     Args:
         workload: The requests; they have labels.
         setting: How it is planned. Its budget is not looked at: rules have their own.
-        scenario: Whose rules are held.
+        scenario: The enforced rules.
         engine_of: Makes the engine for each round's problem; all give the same run.
         watch: Called after each step.
 
@@ -181,7 +181,7 @@ class RuledWorld:
     Args:
         workload: The requests.
         setting: How it is planned.
-        scenario: Whose rules are held.
+        scenario: The enforced rules.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How a workload is planned in a simulation."""
+"""The setting of a simulation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SOLVERS: Mapping[str, Callable[[Schedule], Allocate]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a workload is planned in a simulation.
+    """The setting of a simulation.
 
     Attributes:
         budget: The guarantee of every user, for all releases together.
@@ -52,7 +52,8 @@ class Setting:
             charged to everybody.
         subsampling: Whether a request that reads a sample is priced as one.
         blocks: Whether users are tracked in blocks, as in PrivateKube, of which a
-            request reads as many as it needs: without partitioning, without samples.
+            request reads the number that it needs: without partitioning, without
+            samples.
     """
 
     budget: ApproxBudget = BUDGET

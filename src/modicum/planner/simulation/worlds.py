@@ -14,9 +14,9 @@ from modicum.planner.simulation.setting import Prices, Setting
 from modicum.workloads.model import Requests, Workload
 from modicum.workloads.random_draws import stream
 
-#: How many users a block of the baseline has.
+#: The number of users of a block of the baseline.
 BLOCK_USERS = 5_000
-#: How many users join in a round, on average: one in ten seconds.
+#: The average number of users joining in a round: one in ten seconds.
 USERS_PER_ROUND = 60_480
 
 

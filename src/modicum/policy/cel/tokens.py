@@ -36,7 +36,7 @@ class Token(Struct, frozen=True):
         kind: `text`, `quote` (an unclosed one), `curly` (a typographic quote), `word`,
             `number` or `sign`.
         text: How it is written.
-        start: Where it begins in the source, from 0.
+        start: Its start in the source, from 0.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Token(Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """Where it ends in the source."""
+        """Its end in the source."""
         return self.start + len(self.text)
 
     def is_word(self, words: Collection[str]) -> bool:

@@ -73,7 +73,7 @@ class Differences:
 
     @cached_property
     def counts(self) -> Mapping[Verdict, int]:
-        """How many rules there are of each verdict."""
+        """The number of rules with each verdict."""
         found = Counter(change.verdict for change in self.rules)
         found[Verdict.SAME] = self.same_rules
         return found

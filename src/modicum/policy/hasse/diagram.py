@@ -84,7 +84,7 @@ class RuleOrder:
 NODES_MAX = 200
 #: More rules are not compared with each other.
 COMPARED_MAX = 2000
-#: How many steps up and down the neighborhood of a rule reaches.
+#: The size of a rule's neighborhood in steps up and down.
 STEPS = 2
 
 

@@ -20,7 +20,7 @@ STRAIGHTENING_SWEEPS = 12
 #: Free space between neighbors of a layer, between layers, and around the picture.
 GAP = 18
 ROW_GAP = 64
-#: How much room a line needs where it passes a layer.
+#: The space for a line where it passes a layer.
 JOINT_WIDTH = 8
 #: Resolution of means of coordinates.
 PARTS = 1024
@@ -37,7 +37,7 @@ class Box:
 
     @property
     def middle(self) -> int:
-        """Where lines meet it."""
+        """The point where lines meet it."""
         return self.left + self.width // 2
 
 

@@ -154,7 +154,7 @@ def measured(what: str, delta: Schema) -> Schema:
     }
 
 
-#: How closely an attribute can belong to a category.
+#: The degrees of membership in a category.
 LEVELS = tuple(level.value for level in Level)
 
 

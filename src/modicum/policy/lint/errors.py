@@ -31,7 +31,7 @@ BOTH, RELEASE = frozenset(Scope), frozenset({Scope.RELEASE})
 
 @dataclass(frozen=True, slots=True)
 class LabelReading:
-    """How a description with a label, and one without it, are read.
+    """The reading of a description with a label, and of one without it.
 
     Attributes:
         label: The label.

@@ -28,7 +28,7 @@ class Lists:
 
     Attributes:
         targets: The targets of the lists, ascending.
-        starts: Where each list begins.
+        starts: The start of each list.
         sources: The numbers of all lists.
     """
 
@@ -38,7 +38,7 @@ class Lists:
 
     @property
     def lengths(self) -> Integers:
-        """How long each list is."""
+        """The length of each list."""
         return np.diff(self.starts, append=self.sources.size)
 
     def least(self, keys: Integers) -> Integers:

@@ -16,8 +16,8 @@ from modicum.release.periods import Period
 
 #: Exact sums of whole numbers, however many.
 SUM_TYPE: Final = "decimal(38, 0)"
-#: How many hex digits of a hash put rows in order. Few, so that an engine keeps them
-#: beside the row; ties are settled by the row's id.
+#: Number of hex digits of a hash that sorts rows. Few, so that an engine stores them
+#: beside the row; ties are broken by the row's id.
 ORDER_DIGITS: Final = 12
 #: The digits of 60 bits.
 SAMPLE_DIGITS: Final = 15

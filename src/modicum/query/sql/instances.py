@@ -1,4 +1,4 @@
-"""Whose a row is, and of when: the instances of units, and the sample of them."""
+"""Instances of units in SQL: identity, period, and sample."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ GROUPS_MAX = 6
 _BARS_MAX = 48
 _COLORS = [COLORS[index] for index in (4, 5, 2, 3, 0, 1)]
 _HATCHES = ("", "////", "....", "xxx", "\\\\", "---")
-#: How the marks look that are read the same in every bar: a dot fits into a circle.
+#: The style of marks that mean the same in every bar: a dot fits into a circle.
 _LOOKS: dict[str, dict[str, Any]] = {
     "median": {"size": 1, "style": {"marker": "o", "mfc": "white", "mec": "black"}},
     "p99": {"size": 0.5, "style": {"marker": "o", "color": "black"}},

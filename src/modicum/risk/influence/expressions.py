@@ -306,8 +306,8 @@ def _medians_of_rows(i: int, shape: Shape) -> tuple[list[tuple[str, str]], str]:
 def _medians_of_units(i: int, shape: Shape) -> tuple[list[tuple[str, str]], str]:
     """Medians without the rows of each person.
 
-    Without rows at places r_1 < r_2 < …, the one at place j is that which stood at
-    j + the number of the r_x with r_x - x < j.
+    Without rows at places r_1 < r_2 < …, the one at place j is that formerly at j + the
+    number of the r_x with r_x - x < j.
     """
     group, whole = shape.listed("u"), shape.listed()
     over = f"PARTITION BY {whole} " if whole else ""

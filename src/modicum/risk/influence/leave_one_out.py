@@ -83,7 +83,7 @@ def everybody(
         relations: By table, the engine's relation; numbered if rows are persons.
         columns: By table, the names of its columns.
         groups: Groups of people to distinguish.
-        dialect: Whose SQL it is to be.
+        dialect: The SQL dialect.
 
     Returns:
         A statement: `who` is one of them, `number` hers, `people` how many, `g0`, …
@@ -167,7 +167,7 @@ def query_without(
         columns: By table, the names of its columns.
         who: The number of the person whose rows are left out, in `PERSONS`; None for
             nobody.
-        dialect: Whose SQL it is to be.
+        dialect: The SQL dialect.
     """
     copied = question.select.copy()
     defined = {one.alias_or_name.lower() for one in copied.find_all(exp.CTE)}

@@ -67,7 +67,7 @@ def statement(
         question: The query; it has a closed form.
         relations: By table, the engine's relation.
         groups: Groups of people to distinguish.
-        dialect: Whose SQL it is to be.
+        dialect: The SQL dialect.
 
     Returns:
         The statement. Each of its rows is a kind of person: her moves, `people` that
@@ -163,7 +163,7 @@ def _read_rows(
         f"({key.sql('duckdb')}) AS k{number}"
         for number, key in enumerate(question.keys)
     ]
-    # Who has only rows that do not count has a part of nothing.
+    # A person with only uncounted rows has a part of nothing.
     before = f"CASE WHEN {kept} THEN " if _in_one_table(question) else ""
     after = " END" if before else ""
     columns += [
@@ -300,7 +300,7 @@ def _moves(
 
 
 def _size(question: Question) -> str:
-    """How many groups the answer has."""
+    """The number of groups of the answer."""
     return "(SELECT COUNT(*) FROM totals) AS size" if question.keys else "1 AS size"
 
 

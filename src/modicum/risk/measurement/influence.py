@@ -1,4 +1,4 @@
-"""How far an answer moves for everybody, measured by an engine."""
+"""The influence of everybody on an answer, measured by an engine."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class Risk:
 
     @property
     def people(self) -> int:
-        """How many people have rows."""
+        """The number of people with rows."""
         return int(self.influence.people.sum())
 
     def rows(self) -> tuple[Row, ...]:

@@ -90,7 +90,7 @@ def passed_at(
 
     Args:
         offered: The candidates, in the order in which they were looked at.
-        place: Where it stopped; None if nowhere.
+        place: The place where it stopped; None if it did not.
         spread: The condition.
         spent: The cost of the search, which determines the width of its noise.
 

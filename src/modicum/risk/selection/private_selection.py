@@ -34,8 +34,8 @@ def people_exposed(
         tau: The least ratio of two indicators; above 0, at most 1.
 
     Returns:
-        How many people have a distance whose indicator, against that of distance 0, has
-        a ratio below tau. It does not fall as epsilon rises.
+        The number of people with a distance whose indicator, against that of distance
+        0, has a ratio below tau. It does not fall as epsilon rises.
 
     Neighboring relation:
         Sensitivity 1 with and without all rows of one person, and with other rows of

@@ -1,4 +1,4 @@
-"""How unlike the indicators of people are, as a whole number of proven sensitivity."""
+"""The spread of people's indicators, as a whole number of proven sensitivity."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def own_distances(influence: Influence, noise: Noise) -> Profile:
 
     If the rounding of a distance depended on other people, one person could move many
     people across a bound at once. So moves are scaled by public numbers, and summed in
-    an order of their own.
+    a separate order.
 
     Args:
         influence: How each kind of person moves the answer.

@@ -1,4 +1,4 @@
-"""How many people have which number, in few bins."""
+"""The number of people by value, in few bins."""
 
 from __future__ import annotations
 

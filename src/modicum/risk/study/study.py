@@ -92,7 +92,7 @@ class QuestionText:
 
     Attributes:
         question: The SQL.
-        person: Whose rows are one person's, such as ``all rows of one user_id``.
+        person: The definition of a person, such as ``all rows of one user_id``.
         unit: The unit of the answer, such as ``people`` or ``USD``.
         noise: The noise of a release.
         form: Which form of the indicator is shown.

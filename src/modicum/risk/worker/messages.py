@@ -112,8 +112,8 @@ class Analysis:
     """An analysis, as passed to its process.
 
     Attributes:
-        tables: Where rows are, by the table's name; by `""` where a query may call
-            its only table anything.
+        tables: The locations of rows, by the table's name; by `""` where a query may
+            call its only table anything.
         asked: The request.
         rows: The maximum number of rows of a table.
     """

@@ -32,7 +32,7 @@ class ProgramTokens:
     audience: nobody may act through what a program is allowed.
 
     Args:
-        provider: Whose tokens these are.
+        provider: The provider that issues the tokens.
         programs: How programs are identified.
         roster: Their grants.
         clock: The time.
@@ -90,7 +90,7 @@ class ApiTokens:
     """Recognizes `Authorization: Bearer mdc_…`.
 
     Args:
-        tokens: Where tokens are kept.
+        tokens: The store of tokens.
         cookie: The name of the session's cookie, which must not be there as well.
         roof: The most that a token may do now.
     """

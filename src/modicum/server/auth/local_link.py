@@ -12,9 +12,9 @@ from modicum.api.permissions.identity import ALL, Grants
 from modicum.server.auth.ports import Clock
 from modicum.server.auth.problems import expired, not_accepted
 
-#: How long the link is good for.
+#: Lifetime of the link.
 LINK_SECONDS: Final = 600
-#: Where it leads.
+#: Target of the link.
 LINK_PATH: Final = "/login/local"
 
 #: All roles that one person may have together, and a person alone needs.

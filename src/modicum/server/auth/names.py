@@ -78,8 +78,8 @@ def _taken(claimed: object, *, fold_case: bool) -> str | None:
     """Return a person's name in canonical form; None if it is invalid."""
     name = claimed if isinstance(claimed, str) else ""
     if fold_case and unicodedata.is_normalized("NFKC", name):
-        # Where small letters are more than a matter of capitals, as with a long s,
-        # the check below refuses.
+        # Where lower case is more than a matter of case, as with a long s, the check
+        # below refuses.
         name = name.lower()
     return name if is_plain(name) else None
 

@@ -20,14 +20,14 @@ class Clock(Protocol):
 
 
 class Tokens(Protocol):
-    """Where API tokens are kept."""
+    """The store of API tokens."""
 
     def token_by_digest(self, digest: str) -> Token | None:
         """Return the token with a digest; None if none is active."""
 
 
 class SessionStore(Protocol):
-    """Where sessions are kept."""
+    """The store of sessions."""
 
     def add_session(self, identity: Identity, *, seconds: int) -> OpenedSession:
         """Open a session for an authenticated person."""

@@ -27,7 +27,7 @@ _KEYS_MAX: Final = 100
 
 #: Lifetime of cached provider data.
 FRESH_S: Final = 3600.0
-#: How long it is gone by if the provider does not answer any more.
+#: Maximum age of cached data if the provider does not respond any more.
 STALE_S: Final = 24 * 3600.0
 #: Minimum interval between refreshes caused by unknown keys.
 ASK_EVERY_S: Final = 30.0
@@ -41,9 +41,9 @@ class Metadata:
 
     Attributes:
         issuer: Its issuer.
-        authorization_endpoint: Where people are sent to sign in.
-        token_endpoint: Where codes are exchanged.
-        jwks_uri: Where its keys are.
+        authorization_endpoint: The address for sign-in.
+        token_endpoint: The address for exchanging codes.
+        jwks_uri: The address of its keys.
         sends_issuer: Whether it always sends its issuer in redirects.
         takes_basic: Whether the token endpoint accepts the secret as a header.
     """

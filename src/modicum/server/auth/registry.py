@@ -130,7 +130,7 @@ class Registry:
     Its own changes take effect immediately; those of others, a few seconds later.
 
     Args:
-        store: Where they are kept; it stays open.
+        store: The store; it stays open.
         clock: The time of day.
         fresh_seconds: The maximum delay until revocations by another process take
             effect; 0 to read each time.
@@ -157,7 +157,7 @@ class Registry:
 
         Args:
             terms: Its terms.
-            created_by: Who makes it.
+            created_by: The actor who creates it.
 
         Raises:
             AccessError: If 100 tokens of the same actor are active already.
@@ -237,7 +237,7 @@ class Registry:
         """Open a session for an authenticated person.
 
         Args:
-            identity: Who.
+            identity: The identity.
             seconds: How long it lasts: 1 second to 30 days.
 
         Raises:
@@ -304,7 +304,7 @@ class Registry:
         Some are deleted whenever one is opened, so calling this is rarely necessary.
 
         Returns:
-            How many were forgotten; 0 if none is left.
+            The number of deleted sessions; 0 if none is left.
         """
         return self._change(registry_rows.forgetting(self._clock.now()))[0]
 

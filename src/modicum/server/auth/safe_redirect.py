@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: Where people go who wanted nothing, or something elsewhere.
+#: The default target, also in place of an external one.
 FIRST_PAGE: Final = "/"
 
 # A path that no browser interprets as a host: no second slash, and no backslash, which

@@ -118,7 +118,7 @@ class Sessions:
     started.
 
     Args:
-        book: Where sessions are kept.
+        book: The store of sessions.
         clock: The time.
         times: How long they last.
         jar: Their cookies, and the origin of the pages that may use them.

@@ -28,7 +28,7 @@ from modicum.server.settings.model import GrantsByName, Oidc, Settings
 
 
 class Registry(Tokens, SessionStore, Protocol):
-    """Where tokens and sessions are kept."""
+    """The store of tokens and sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class PublicAddress:
 
     @property
     def origin(self) -> str:
-        """How browsers on this machine reach it."""
+        """The address for browsers on this machine."""
         host = f"[{self.address}]" if ":" in self.address else self.address
         return f"http://{host}" + ("" if self.port == 80 else f":{self.port}")
 

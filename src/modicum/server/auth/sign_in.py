@@ -28,9 +28,9 @@ from modicum.server.settings.model import Oidc
 
 #: Time limit of a sign-in.
 LOGIN_SECONDS: Final = 600
-#: Where people begin to sign in.
+#: The path that starts a sign-in.
 LOGIN_PATH: Final = "/login"
-#: Where the provider sends people back to.
+#: The path that the provider redirects to.
 CALLBACK_PATH: Final = "/login/callback"
 
 _AGAIN: Final = "begin again at /login, in one window"
@@ -41,7 +41,7 @@ class Started:
     """A started sign-in.
 
     Attributes:
-        url: Where they are sent.
+        url: The redirect address.
         sealed: The state that the browser stores meanwhile.
     """
 
@@ -84,7 +84,7 @@ class SignIn:
         provider: The provider.
         fetch: Makes its requests.
         clock: The time.
-        origin: Where this server is reached.
+        origin: The public origin of this server.
     """
 
     def __init__(

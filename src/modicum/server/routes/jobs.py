@@ -121,7 +121,7 @@ class _Listener:
 
     Args:
         parts: The parts of the server.
-        who: Who they are.
+        who: The caller.
         standing: Checks whether they are still authenticated.
     """
 

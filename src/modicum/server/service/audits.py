@@ -66,7 +66,7 @@ class Audits:
 
     Args:
         decider: The ledger.
-        threads: Where it is looked at.
+        threads: The thread pools.
         jobs: Where long operations run.
         own: The resources, for signing bundles.
         clock: The time of day.

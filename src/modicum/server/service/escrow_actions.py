@@ -62,7 +62,7 @@ class EscrowActions:
         """Withdraw a contract as its requester or one of its recipients.
 
         Args:
-            who: Who does.
+            who: The caller.
             name: The contract.
             reason: Why, for the record.
             once: The idempotency key.
@@ -87,7 +87,7 @@ class EscrowActions:
         """Approve or refuse a contract, as an owner of its data.
 
         Args:
-            who: Who speaks.
+            who: The caller.
             name: The contract.
             word: The vote.
             once: The idempotency key.
@@ -119,7 +119,7 @@ class EscrowActions:
         """Start a run of a contract; its results are withheld.
 
         Args:
-            who: Who runs it.
+            who: The caller.
             name: The contract.
 
         Raises:
@@ -158,7 +158,7 @@ class EscrowActions:
         """Return the disclosure of a contract to one of its recipients.
 
         Args:
-            who: Who receives it.
+            who: The caller.
             name: The contract.
 
         Raises:

@@ -84,7 +84,7 @@ class EscrowData:
         """Return the key for digests of rows, stored encrypted in the vault.
 
         Args:
-            who: Who sends rows.
+            who: The caller.
             name: The data set that they are of.
 
         Raises:

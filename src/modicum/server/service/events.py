@@ -52,7 +52,7 @@ class Events:
     """Reads new entries of the log.
 
     Args:
-        threads: Where the ledger is looked at.
+        threads: The thread pools.
     """
 
     def __init__(self, threads: Threads) -> None:

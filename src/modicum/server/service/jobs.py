@@ -41,7 +41,7 @@ class GivenUp(Exception):  # noqa: N818 - it is no mistake, but what was asked f
 
 
 class JobState(Enum):
-    """How far a job is."""
+    """The state of a job."""
 
     QUEUED = "queued"
     RUNNING = "running"

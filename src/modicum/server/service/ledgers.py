@@ -32,7 +32,7 @@ class Ledgers:
     """Read operations on the log.
 
     Args:
-        threads: Where the ledger is looked at.
+        threads: The thread pools.
     """
 
     def __init__(self, threads: Threads) -> None:

@@ -34,7 +34,7 @@ class Policies:
     """The operations on policies and their rules.
 
     Args:
-        threads: Where the ledger is looked at.
+        threads: The thread pools.
     """
 
     def __init__(self, threads: Threads) -> None:

@@ -26,7 +26,7 @@ from modicum.writer.service import Decider
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a policy is put in the place of the active one.
+    """The parameters of replacing the active policy.
 
     Attributes:
         reason: Why, for the record; 1 to 2000 characters.

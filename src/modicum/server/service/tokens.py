@@ -33,7 +33,7 @@ class Tokens:
     """The operations on API tokens.
 
     Args:
-        registry: Where they are kept.
+        registry: The store of tokens.
         threads: Where they run.
         roof: The most that tokens may do.
     """

@@ -38,7 +38,7 @@ class Visibility:
     """Removes hidden data from responses.
 
     Args:
-        threads: Where the ledger is looked at.
+        threads: The thread pools.
     """
 
     def __init__(self, threads: Threads) -> None:

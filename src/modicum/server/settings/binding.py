@@ -1,4 +1,4 @@
-"""Where a server may listen: without authentication, on its own machine only."""
+"""Permitted listening addresses: without authentication, the local machine only."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class ClaimNames:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """How programs are authenticated by JWT access tokens.
+    """The authentication of programs by JWT access tokens.
 
     Attributes:
         audience: The required `aud` of their tokens.
@@ -159,7 +159,7 @@ class Telemetry:
 
     Attributes:
         log_level: The least that is logged: debug, info, warning or error.
-        otlp_endpoint: Where traces go; None if nowhere.
+        otlp_endpoint: The address for traces; None for none.
     """
 
     log_level: str = "info"
@@ -173,7 +173,7 @@ class Settings:
     Attributes:
         ledger: The ledger: a file, or a URL.
         known_head: An entry that the ledger must have.
-        head_file: Where the server keeps the head of the ledger for its next start.
+        head_file: The file with the head of the ledger for the next start.
         public_url: How people and programs reach the server, without a path.
         listen: The address that it binds to.
         workers: How many processes serve.
@@ -190,7 +190,7 @@ class Settings:
             besides the policy's; None for no limit.
         signing_key_file: The key that signs checkpoints and receipts.
         tables: The tables that can be analyzed, by the name of their data set.
-        escrow: Where its escrow is; None if it has none.
+        escrow: The location of its escrow; None if it has none.
         telemetry: The telemetry settings.
     """
 

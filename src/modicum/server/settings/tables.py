@@ -20,8 +20,8 @@ class TablesOf:
     """The tables of a data set.
 
     Attributes:
-        rows: Where they are, by the name that a query calls each; by `""` the only
-            one, which a query may call anything.
+        rows: The locations, by the name that a query calls each; by `""` the only one,
+            which a query may call anything.
         unit: The default column that identifies a person; None if each row is a person.
     """
 

@@ -17,8 +17,8 @@ class TelemetryContext:
     """The telemetry of a server. By default it counts, and logs nothing.
 
     Attributes:
-        log: Where lines are written.
-        traces: Where spans go.
+        log: The log.
+        traces: The traces.
         counts: The counters.
     """
 

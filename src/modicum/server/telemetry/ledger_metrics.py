@@ -67,7 +67,7 @@ class LedgerFacts:
         reservations: How many reservations are open.
         reservation_age: For how many seconds the oldest of them has been; 0 if there
             is none.
-        pending: How many releases and policies wait for people to agree.
+        pending: The number of releases and policies that wait for approval.
         approval_age: For how many seconds the oldest of them has waited; 0 if there
             is none.
         rounds: How many rounds of planning were opened.

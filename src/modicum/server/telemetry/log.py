@@ -67,7 +67,7 @@ class Log:
     """Writes lines.
 
     Args:
-        stream: Where to; None for none.
+        stream: The output stream; None for none.
         level: The least that is written.
         now: Returns the time, in UTC.
     """

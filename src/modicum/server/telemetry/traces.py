@@ -137,7 +137,7 @@ class OpenTelemetry:
     """Makes spans of OpenTelemetry.
 
     Args:
-        provider: Where they go.
+        provider: The provider of spans.
     """
 
     def __init__(self, provider: TracerProvider) -> None:

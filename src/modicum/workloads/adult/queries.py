@@ -30,7 +30,7 @@ COLUMNS: Final = (
     "native_country",
     "income",
 )
-#: How many people are in it.
+#: Number of people in it.
 ROWS: Final = 32_561
 
 

@@ -1,4 +1,4 @@
-"""Where in its space each rule denies a release: all of the boxes, not the fullest."""
+"""The boxes in which each rule denies a release: all, not only the fullest."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from modicum.core.rationals import number_spelled
 from modicum.core.reader import nearest
 from modicum.ledger import Verdict
 
-#: How many numbers of four digits there are from one power of ten to the next.
+#: The number of four-digit numbers per power of ten.
 RUNGS = 9000
 
 _TEN = Fraction(10)

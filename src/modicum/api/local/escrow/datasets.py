@@ -201,7 +201,7 @@ def shred(ledger: Ledger, vault: Vault, version: Version, reason: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Owns:
-    """Whose a new version is, and its number if nothing else took it."""
+    """The owners of a new version, and its number if it is free."""
 
     owned: Ownership
     next: int

@@ -31,7 +31,7 @@ class Ledger(EscrowReader, QueryLedger, Protocol):
         ...
 
 
-#: How long a ledger that cannot be reached is waited for, in seconds: time and again.
+#: The retry delays for an unavailable ledger, in seconds.
 _PAUSES: Final = (1.0, 4.0, 10.0, 15.0)
 
 

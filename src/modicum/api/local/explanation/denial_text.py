@@ -27,7 +27,7 @@ from modicum.ledger.decision.unlocked_shares import Locked
 from modicum.policy.rules import Stage
 from modicum.release import Span
 
-#: Where lines about a rule begin.
+#: The prefix of lines about a rule.
 _INDENT = " " * 9
 #: Maximum number of mechanisms without `periods` that are listed.
 _NAMED = 5

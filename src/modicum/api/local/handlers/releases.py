@@ -78,7 +78,7 @@ def release(
 
 
 def _visible(view: LedgerView, who: Identity | None, standing: Standing) -> bool:
-    # Who reads all need not have each release read from the log.
+    # Readers of all releases need not have each one read from the log.
     if who is None or who.may(Action.READ_RELEASES):
         return True
     return may_see(who, view.release_of(standing))

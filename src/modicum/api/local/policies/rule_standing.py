@@ -43,7 +43,7 @@ class RuleStanding(CellSpent, frozen=True):
 
     @property
     def left(self) -> int:
-        """How far it is from its limit on its own scale, in that scale's units."""
+        """The distance to its limit on its own scale, in that scale's units."""
         return max(self.spent.limit - self.spent.together, 0)
 
 

@@ -29,7 +29,7 @@ class Pairs(NamedTuple):
 
     Attributes:
         place: A place of each segment that has any, in order.
-        first: Where each such segment's pairs begin, and the end.
+        first: The start of each such segment's pairs, and the end.
         block: (pairs,) which block a pair is of.
         capacity: (pairs, a), not below 0.
     """

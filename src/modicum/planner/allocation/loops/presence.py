@@ -152,7 +152,7 @@ def list_present(tree: Integers, most: int, cost: Integers, weight: Integers) ->
     """List the costs and weights of present requests, in order; return their number.
 
     Args:
-        tree: Who is present.
+        tree: The tree of present requests.
         most: Requests that cost more are left out.
         cost: Filled in.
         weight: Filled in.

@@ -147,7 +147,7 @@ def contest(
     """Fill in, by segment and block, the least remainder, and whether it is contested.
 
     Args:
-        row_first: Where each place's rows begin.
+        row_first: The start of each place's rows.
         left: All rows.
         block: By row.
         segment: By place; negative where no request is.

@@ -19,7 +19,7 @@ class Tree(NamedTuple):
     """A tree over places, and work space.
 
     Attributes:
-        first: Where each place's rows begin.
+        first: The start of each place's rows.
         left: The rows.
         low: See above.
         taken: See above.
@@ -144,7 +144,7 @@ def fits(tree: Tree, start: int, stop: int, cost: Integers) -> bool:
 def stumbles(tree: Tree, start: int, stop: int, cost: Integers) -> bool:
     """Return whether a row of a run rejects a cost.
 
-    Where something failed last, it is likely to fail again: that is looked at first.
+    The last failure is likely to repeat, so it is tested first.
     """
     size, above, stack = len(tree.low) // 2, tree.above, tree.stack
     above[0, :] = 0
@@ -238,7 +238,7 @@ def go_through(
         run_first: As in `Problem`.
         run_start: As in `Problem`.
         run_stop: As in `Problem`.
-        first: Where each place's rows begin.
+        first: The start of each place's rows.
         left: The rows that can turn something away.
         spend: Whether what fits is charged before the next is tested.
         accepted: Filled in.
