@@ -158,9 +158,9 @@ def unit_level_rate(*, row_rate: Fraction, rows: int) -> Fraction:
     """Return the probability that a sample of rows contains any row of one unit.
 
     A sample of rows is not a Poisson sample of units: it may contain several rows of
-    one unit. The loss of one row, amplified at this rate or at that of the rows, means
-    nothing for the unit. What may be amplified at this rate is a loss proven for any
-    rows of the unit, up to all of them.
+    one unit. The loss of one row, amplified at this rate or at that of the rows,
+    says nothing about the unit. Amplify at this rate only a loss proven for any rows
+    of the unit, up to all of them.
 
     Args:
         row_rate: Probability that a row is in the sample, each independently.
