@@ -81,7 +81,7 @@ class Operation(Generic[A]):
         takes: Its body: an input or a `Document`; None for no body.
         keyed: Whether it is idempotent by `Idempotency-Key`.
         reviewed: Whether `If-Match` names the reviewed version, which must be current.
-        status: The HTTP status of the response. 202 starts a job, or asks for approval
+        status: The HTTP status of the response. 202 starts a job, or requests approval
             first.
         also: Response shapes of other statuses, and their meanings.
         mistakes: HTTP statuses of mistakes, besides those that follow from the above.

@@ -215,7 +215,7 @@ def reservation() -> Use:
         ConflictError: If it is not started.
     """
     found = {
-        name: os.environ.get(name, "")  # noqa: TID251 - told by the parent
+        name: os.environ.get(name, "")  # noqa: TID251 - set by the parent
         for name in (RESERVATION, LEDGER, CLAIMS)
     }
     if not all(found.values()):

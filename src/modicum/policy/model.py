@@ -156,7 +156,7 @@ class RotationRule:
     Attributes:
         schedule: The unlocked fraction at each age of an active group.
         retired: What happens to the remainder when a group retires.
-        opened_by: The roles that may open rounds; None if anybody may.
+        opened_by: The roles that may open rounds; None if everybody may.
         mark: Its position.
     """
 

@@ -19,7 +19,7 @@ things keep rows where they are:
 - If rows only come, and each cap's instances lie in those of the next, rows of others
   only go. For up to any place in the order, the number of kept rows does not fall: that
   holds when rows come, for the sum of several instances, and for what a cap leaves of
-  it. So nobody finds more room than before.
+  it. So no one finds more room than before.
 
 A table with one row for each id needs no explicit cap; the engine enforces it all the
 same, so that the price holds for any data.
@@ -46,7 +46,7 @@ UNBOUNDED: Final = 2**62
 class Moves(Struct, frozen=True):
     """The maximum number of kept rows that come and go with one change of a unit.
 
-    Whichever way the change goes: what comes in one direction goes in the other.
+    In both directions of the change: an addition in one is a removal in the other.
 
     Attributes:
         coming: The maximum number that come.

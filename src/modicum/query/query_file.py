@@ -169,7 +169,7 @@ def read_query_file(
     if variant_of is None or compiled.plan != variant_of.compiled.plan:
         from modicum.query.sql.statements import statements
 
-        statements(compiled.plan, Secrets("00"))  # What no engine computes is no query.
+        statements(compiled.plan, Secrets("00"))  # Refuses unsupported queries.
     described = _described(node, compiled, identity)
     return QueryFile(heading, asked, confidence, compiled, described, policy, node)
 

@@ -117,7 +117,7 @@ _SUBQUERY: Final = Reason(
 )
 _EVERYTHING: Final = Reason("", "leave it out, or name each key of GROUP BY")
 
-#: What is known about unsupported words.
+#: Hints about unsupported words.
 WORDS: Final[Mapping[str, Reason]] = {
     **dict.fromkeys(
         ("ORDER BY", "LIMIT", "OFFSET", "FETCH", "TOP", "SORT BY"), _SORTED

@@ -2,7 +2,7 @@
 
 YAML may fold lines, indent them and quote them. The text is compared with the lines of
 its file; where they do not match, as after an escape, the position of the whole text
-stands for all positions in it.
+represents all positions in it.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def argument(name: str) -> str:
 
 
 def exact(name: str, value: Number, *, by: str = "") -> Fraction:
-    """Return the exact number; a float stands for its shortest decimal.
+    """Return the exact number; a float means its shortest decimal.
 
     Args:
         name: Its name, for messages.

@@ -31,7 +31,7 @@ def candidates(values: Iterable[Number]) -> tuple[Fraction, ...]:
     """Return candidates in ascending order.
 
     Args:
-        values: Epsilons above 0, without duplicates, in any order; a float stands for
+        values: Epsilons above 0, without duplicates, in any order; a float means
             its shortest decimal.
 
     Returns:

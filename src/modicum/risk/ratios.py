@@ -37,7 +37,7 @@ def ratio_reaches(
     Returns:
         Whether (low + k b)/(high + k b) >= tau for Laplace noise of scale b; whether
         (low**2 + k sigma**2)/(high**2 + k sigma**2) >= tau**2 for Gaussian noise. A
-        distance stands for its shortest decimal; the rest is exact.
+        distance means its shortest decimal; the rest is exact.
 
     Neighboring relation:
         The tables with and without all rows of one person.

@@ -57,7 +57,7 @@ def _watch(
     try:
         with run(end_at, stay.place.uid) as found:
             said.set_result(found)
-    except BaseException as error:  # noqa: BLE001 - raised by who asked, at the end
+    except BaseException as error:  # noqa: BLE001 - raised by the caller, at the end
         if said.done():  # It may still be running: then its slot stays occupied.
             return
         said.set_exception(error)

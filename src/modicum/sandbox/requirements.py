@@ -107,7 +107,7 @@ def _kernel() -> Iterator[Problem]:
 
 def _bubblewrap() -> Iterator[Problem]:
     try:
-        told = subprocess.run(  # noqa: S603 - found in folders of root alone
+        told = subprocess.run(  # noqa: S603 - from folders of root only
             [str(executable()), "--version"],
             capture_output=True,
             text=True,

@@ -155,7 +155,7 @@ def _not_installed(name: str) -> Problem:
 def _shared(loaded: list[Path], packages: list[Path]) -> list[tuple[str, Path]]:
     """Return the loader and the shared libraries that files need of the machine."""
     try:
-        told = subprocess.run(  # noqa: S603 - files of this Python's own
+        told = subprocess.run(  # noqa: S603 - files of this Python only
             ["/usr/bin/ldd", *map(str, loaded)],
             capture_output=True,
             text=True,

@@ -19,7 +19,7 @@ from modicum.sandbox.deadline import Deadline
 from modicum.sandbox.problems import missing
 from modicum.system.file_locks import let_go, take
 
-#: Locks of root: nobody else can create or remove anything there.
+#: Locks of root: no other user can create or remove files there.
 FOLDER_OF_ROOT: Final = Path("/run/modicum-sandbox")
 #: Locks of other users; files that others placed there first are refused.
 FOLDER_OF_OTHERS: Final = Path("/tmp")  # noqa: S108 - it is looked at after it is made
@@ -36,7 +36,7 @@ class SlotQueue:
         """Take a lock in the order of arrival.
 
         A waiter holds a queue lock, for which all others wait: so a process that
-        releases the lock and wants it again overtakes nobody.
+        releases the lock and requests it again goes to the end.
         """
         queue = _locked(f"{name}.queue", fcntl.LOCK_EX, patience)
         try:

@@ -53,7 +53,7 @@ class Timeouts:
 
 
 class Phase(Enum):
-    """What a connection is waiting for."""
+    """The state in which a connection waits."""
 
     IDLE = "idle"
     HEAD = "head"

@@ -28,7 +28,7 @@ from modicum.writer.known_head import HeadFile
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a server reports when it starts.
+    """The startup report of a server.
 
     Attributes:
         url: The listening address.

@@ -71,7 +71,7 @@ def _escrow(given: EscrowSettings | None) -> Tools | None:
             )
         )
     found = EscrowEquipment(EscrowPlace(given.vault, given.keys, given.sandbox_uid))
-    found.vault  # noqa: B018 - whatever is wrong with it is told before anybody asks
+    found.vault  # noqa: B018 - its errors are reported at start
     return Tools(found, Adapters(), given.task_s)
 
 

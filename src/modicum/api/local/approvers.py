@@ -49,7 +49,7 @@ class Approvers:
 
     @property
     def complete(self) -> bool:
-        """Whether no approval is missing and nobody has refused."""
+        """Whether all approvals are present and no one has refused."""
         return not self.corrects and all(one.given for one in self.hearings)
 
 

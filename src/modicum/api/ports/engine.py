@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """An engine that holds rows. It computes exact numbers, which nobody may see."""
+    """An engine that holds rows. Its numbers are exact and must not be disclosed."""
 
     @property
     def name(self) -> str:

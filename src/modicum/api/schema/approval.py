@@ -41,7 +41,7 @@ class ApprovalStatus(Agreement, frozen=True, kw_only=True):
     Attributes:
         roles: The roles that they may have.
         requester_may_approve: Whether the requester counts as an approver.
-        given: Whether enough people have approved and nobody has refused.
+        given: Whether enough people have approved and none has refused.
         asking: Those who could approve had they not made the request themselves.
     """
 
@@ -144,7 +144,7 @@ class PendingRequest(WithdrawnRequest, frozen=True, kw_only=True):
             again.
         corrects: Whether it corrects a past release; then one more person must agree
             while it waits.
-        complete: Whether no approval is missing and nobody has refused.
+        complete: Whether all approvals are present and no one has refused.
         approvals: The approvals that are needed.
     """
 
@@ -340,7 +340,7 @@ class PendingProposal(ProposedPolicy, frozen=True, kw_only=True):
 
     Attributes:
         reason: Why.
-        complete: Whether no approval is missing and nobody has refused.
+        complete: Whether all approvals are present and no one has refused.
         approvals: The approval that is needed.
         text: The policy's text.
     """

@@ -18,8 +18,8 @@ def synthetic_answers(ws: WithEscrow, name: str, *, seed: int = 0) -> SyntheticA
     """Return synthetic answers to a contract's queries, by its declared data.
 
     Tasks that run on them run on the real ones, too: they have the same columns and the
-    same groups. They contain no information about anybody, and their noise protects
-    nobody.
+    same groups. They contain no information about any person, and their noise
+    gives no protection.
 
     Args:
         ws: The ledger, with an escrow, here or over HTTP; a vault is not needed.

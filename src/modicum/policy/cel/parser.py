@@ -47,7 +47,7 @@ _PIECE = re.compile(
 
 
 class NotInSubsetError(ValueError):
-    """A CEL literal outside the subset; the message says why.
+    """A CEL literal outside the subset; the message gives the reason.
 
     Attributes:
         help: The remedy.
@@ -59,7 +59,7 @@ class NotInSubsetError(ValueError):
 
 
 def text_value(token: str) -> str:
-    r"""Return the text that a literal stands for.
+    r"""Return the value of a text literal.
 
     Raises:
         NotInSubsetError: If it has a prefix, three quotes, or another escape.

@@ -22,7 +22,7 @@ _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 class Comments(Struct, frozen=True):
-    """An author's comments; an empty text stands for an empty line.
+    """An author's comments; an empty text represents an empty line.
 
     Attributes:
         header: At the top of the file.

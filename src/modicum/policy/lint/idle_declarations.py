@@ -48,7 +48,7 @@ def idle_turns(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
 
 
 def open_turns(policy: Policy) -> Iterator[Problem]:
-    """Yield a warning if anybody may open rounds in spite of roles, or nobody may.
+    """Yield a warning if everybody may open rounds in spite of roles, or no one may.
 
     Args:
         policy: The policy.
@@ -88,7 +88,7 @@ def idle_divisions(policy: Policy) -> Iterator[Problem]:
 
 
 def unassigned_approvals(policy: Policy) -> Iterator[Problem]:
-    """Yield a warning if approvals are required and nobody has a role."""
+    """Yield a warning if approvals are required and no one has a role."""
     asked = (*policy.approvals, *filter(None, [policy.activation]))
     if asked and policy.roles is None:
         yield Problem(

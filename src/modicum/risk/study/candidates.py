@@ -211,7 +211,7 @@ def _loss(noise: Noise, epsilon: Fraction, distance: float) -> float:
     """Return the least float that is no less than a person's loss.
 
     A person who moves the answer by the sensitivity has epsilon itself, not a float
-    above it, which would look like more than anybody can lose.
+    above it, which would look like more than any person can lose.
     """
     exact = rational(float(distance)) / noise.width(epsilon)
     nearest = float(exact)

@@ -79,7 +79,7 @@ def at_least(value: float) -> str:
 def _told(value: float, rounding: str) -> str:
     if isinf(value):
         return "infinite"
-    # A float stands for its shortest decimal, so that 0.1 stays 0.1.
+    # A float means its shortest decimal, so that 0.1 stays 0.1.
     context = Context(prec=_DIGITS, rounding=rounding)
     cut = context.plus(Decimal(repr(float(value)))).normalize(context)
     if cut and not _SMALL <= cut < _LARGE:

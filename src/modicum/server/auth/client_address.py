@@ -40,7 +40,7 @@ class ClientPath:
 
     Attributes:
         client: The client address; None if unknown.
-        is_safe: Whether nobody could read it on the way: https up to a trusted proxy,
+        is_safe: Whether it was unreadable in transit: https up to a trusted proxy,
             or only on this machine.
         is_https: Whether the client used https.
     """

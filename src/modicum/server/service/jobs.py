@@ -36,7 +36,7 @@ Report: TypeAlias = Callable[[float], None]
 Work: TypeAlias = Callable[[Report], object]
 
 
-class GivenUp(Exception):  # noqa: N818 - it is no mistake, but what was asked for
+class GivenUp(Exception):  # noqa: N818 - a requested end, not an error
     """A job was cancelled."""
 
 
@@ -285,7 +285,7 @@ class Jobs:
             self._end(kept, JobState.CANCELLED)
         except ModicumError as error:
             self._end(kept, JobState.FAILED, error=error)
-        except Exception as error:  # noqa: BLE001 - it is told without what it says
+        except Exception as error:  # noqa: BLE001 - reported without its message
             self._end(kept, JobState.FAILED, error=unforeseen(error))
         else:
             self._end(kept, JobState.DONE, result=result)

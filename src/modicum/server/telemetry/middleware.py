@@ -76,7 +76,7 @@ class TelemetryMiddleware:
         except ClientDisconnect:
             # The client is gone, and nothing failed here.
             scope["state"][_GONE] = True
-        except Exception as error:  # noqa: BLE001 - told here, and to nobody else
+        except Exception as error:  # noqa: BLE001 - logged only here
             code = Code.INTERNAL
             scope["state"]["code"] = code.value
             self._watch.log.failed(exchange.trace, error, code.value)

@@ -130,7 +130,7 @@ class Trials:
     ) -> Fit:
         """Return an allowed variant as a fit.
 
-        If the search ended early, the fit says so: a closer one may be allowed, too.
+        If the search ended early, the fit is marked: a closer one may be allowed, too.
         """
         at, ended = (self.look.seq, self.look.head), self.ended_early
         said = (*why, ENDED_EARLY) if ended else tuple(why)

@@ -191,7 +191,7 @@ def carried_out(
     try:
         with held or ExitStack():
             results = dict(work())
-    except Exception:  # noqa: BLE001 - it may quote rows; that it failed is told below
+    except Exception:  # noqa: BLE001 - it may quote rows; the failure is reported below
         results.clear()
     except BaseException:  # An interrupted run does not wait for an unavailable ledger.
         with suppress(ModicumError):

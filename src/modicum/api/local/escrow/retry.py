@@ -43,8 +43,8 @@ def retry(
 ) -> T:
     """Do some work once in a ledger turn, with retries while the ledger is unavailable.
 
-    If it is unknown whether a store committed, it is asked again: a recorded event is
-    not repeated. So no paid result is lost to a busy ledger.
+    If it is unknown whether a store committed, the step is repeated: a recorded event
+    is not recorded again. So no paid result is lost to a busy ledger.
     """
     tried: list[tuple[int, str, T]] = []
 

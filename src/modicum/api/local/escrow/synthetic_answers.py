@@ -62,8 +62,8 @@ def synthetic_answers_of(
 ) -> SyntheticAnswers:
     """Return synthetic answers to queries, from their declarations only.
 
-    The noise is not secure, and protects nobody. Averages, and other results computed
-    from several mechanisms, get none.
+    The noise is not secure, and gives no protection. Averages, and other results
+    computed from several mechanisms, get none.
     """
     exact, private = {}, {}
     for release, one in queries.items():

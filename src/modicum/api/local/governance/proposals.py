@@ -56,7 +56,7 @@ class PendingPolicy:
 
     @property
     def complete(self) -> bool:
-        """Whether no approval is missing and nobody has refused."""
+        """Whether all approvals are present and no one has refused."""
         return all(one.given for one in self.hearings)
 
 

@@ -66,7 +66,7 @@ class PendingRequest:
 
     @property
     def complete(self) -> bool:
-        """Whether no approval is missing and nobody has refused."""
+        """Whether all approvals are present and no one has refused."""
         given = all(one.given for one in self.hearings)
         return self.current and given and not self.corrects
 

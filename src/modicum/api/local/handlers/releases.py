@@ -33,7 +33,7 @@ def releases(
     who: Identity | None,
     status: Annotated[
         list[ReleaseStatus], Meta(description="only those that stand so")
-    ] = [],  # noqa: B006 - nobody changes it
+    ] = [],  # noqa: B006 - never changed
     limit: Limit = 100,
     cursor: Cursor = "",
 ) -> ReleasePage:
